@@ -21,9 +21,9 @@ test-all: lint .venv/.kernels .venv/.browser .venv/.axe
 	$(PYTEST) -m "not engines"
 	$(MAKE) kills
 
-# seconds of each folder and file of make test, the slowest first
+# processor seconds of each folder and file of make test, the slowest first
 test-times: .venv/.kernels
-	$(PYTEST) --junit-xml=.venv/times.xml && $(BIN)/python tests/slowest_files.py .venv/times.xml
+	$(PYTEST) --processor-time --junit-xml=.venv/times.xml && $(BIN)/python tests/slowest_files.py .venv/times.xml
 
 # exported models and fusions in real search engines, one at a time; Java and Maven bring them (200 MB, once), and what is
 # missing is skipped with a sentence. Writes the table of docs/experiments/engines.md

@@ -16,7 +16,7 @@ import numpy as np
 
 from corank import RankRLS
 from corank.base import judging_curve
-from experiments.few_judgements.problems import LEAST_TEST, reuters
+from experiments.few_judgements.problems import MIN_TEST, reuters
 
 STRATEGIES = ("top", "uncertain", "representative", "random")
 
@@ -24,7 +24,7 @@ STRATEGIES = ("top", "uncertain", "representative", "random")
 def main(n_topics: int, n_repeats: int) -> None:
     pool = reuters()[0]
     out, X = pool.is_test, pool.text
-    topics = [topic for topic in pool.spread(n_topics) if pool.about[topic][out].sum() >= LEAST_TEST]
+    topics = [topic for topic in pool.spread(n_topics) if pool.about[topic][out].sum() >= MIN_TEST]
     for similar in (0.9, 2.0):
         curves = []
         for topic in topics:

@@ -164,8 +164,8 @@ class _RunOptions:
 
 def _quick_note(run: Callable[[ExperimentOptions], Report]) -> str:
     """Return one line on what quick runs leave out and cannot show; empty if they are full runs."""
-    found = re.search(r"quick runs (.*?)\.$", inspect.getdoc(run) or "", flags=re.DOTALL | re.MULTILINE)
-    return f"Quick runs {' '.join(found[1].split())}. {QUICK} " if found else ""
+    outcomes = re.search(r"quick runs (.*?)\.$", inspect.getdoc(run) or "", flags=re.DOTALL | re.MULTILINE)
+    return f"Quick runs {' '.join(outcomes[1].split())}. {QUICK} " if outcomes else ""
 
 
 def _run_all(options: _RunOptions, root: Path) -> None:
@@ -183,23 +183,23 @@ def _run_all(options: _RunOptions, root: Path) -> None:
         ExperimentRun(name, options.command(name), options.subfolder(name), None, "not reached yet.")
         for name in EXPERIMENTS
     ]
-    for at, name in enumerate(EXPERIMENTS):
-        folder = root / runs[at].folder
+    for index, name in enumerate(EXPERIMENTS):
+        folder = root / runs[index].folder
         try:
             report = options.run(name, find(name), folder)
             report.write(folder)
         except (InputError, MissingExtra) as error:
-            runs[at] = ExperimentRun(name, runs[at].command, runs[at].folder, None, f"{error}")
+            runs[index] = ExperimentRun(name, runs[index].command, runs[index].folder, None, f"{error}")
             typer.echo(f"{name}: not run: {error}", err=True)
         else:
-            runs[at] = ExperimentRun(name, runs[at].command, runs[at].folder, report)
+            runs[index] = ExperimentRun(name, runs[index].command, runs[index].folder, report)
             typer.echo(f"{name}: {report.title}")
         written = write_index(runs, root, stem)
     if options.store:
         from experiments.pages import fill_pages
 
         fill_pages()
-    skipped = [one.name for one in runs if one.report is None]
+    skipped = [item.name for item in runs if item.report is None]
     typer.echo(f"wrote {', '.join(map(str, written))}")
     if skipped:
         typer.echo(f"corank: {len(skipped)} of {len(runs)} experiments were not run: {', '.join(skipped)}.", err=True)

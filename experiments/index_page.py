@@ -53,8 +53,8 @@ def write_index(runs: Sequence[ExperimentRun], folder: Path, stem: str) -> tuple
     """
     title = "Experiments"
     opening = _opening(runs)
-    sections = [one.section for one in runs]
-    links = [(one.anchor, one.name) for one in sections]
+    sections = [item.section for item in runs]
+    links = [(item.anchor, item.name) for item in sections]
     texts = {
         f"{stem}.html": page(title, "\n".join(block.html() for block in [*opening, *sections]), links),
         f"{stem}.md": "\n\n".join([f"# {title}", *(block.markdown() for block in [*opening, *sections])]) + "\n",
@@ -68,7 +68,7 @@ def write_index(runs: Sequence[ExperimentRun], folder: Path, stem: str) -> tuple
 
 def _opening(runs: Sequence[ExperimentRun]) -> list[PageBlock]:
     """Return the number of experiments that were run, and a table of all."""
-    rows = tuple((one.name, about(one.name), "run" if one.report else f"not run: {one.reason}") for one in runs)
-    n = sum(one.report is not None for one in runs)
+    rows = tuple((item.name, about(item.name), "run" if item.report else f"not run: {item.reason}") for item in runs)
+    n = sum(item.report is not None for item in runs)
     table = ReportTable("All experiments", ("experiment", "question", "state"), rows)
     return [Paragraph(f"{n} of {len(runs)} experiments were run.", "verdict"), table]

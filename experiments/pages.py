@@ -52,11 +52,11 @@ class Filler:
 
     def fill(self, text: str) -> str:
         """Return a page with the figures and tables of the stored results."""
-        placed = {(found["name"], found["part"]) for found in BLOCK.finditer(text) if found["part"]}
-        text = BLOCK.sub(lambda found: self._block(found, placed), text)
+        placed = {(outcomes["name"], outcomes["part"]) for outcomes in BLOCK.finditer(text) if outcomes["part"]}
+        text = BLOCK.sub(lambda outcomes: self._block(outcomes, placed), text)
         return FIGURE.sub(
-            lambda found: found[0].replace(
-                found["figure"], like(found["figure"], self.value(" ".join(found["source"].split()))), 1
+            lambda outcomes: outcomes[0].replace(
+                outcomes["figure"], like(outcomes["figure"], self.value(" ".join(outcomes["source"].split()))), 1
             ),
             text,
         )
@@ -71,20 +71,20 @@ class Filler:
             raise InputError(f"the mark '{source}' must be NAME > TITLE > ROW > COLUMN.")
         report = self.read(name).report
         if parts[0] == "findings":
-            (sentence,) = _one(source, [one for one in report.findings if one.startswith(parts[1])])
+            (sentence,) = _one(source, [item for item in report.findings if item.startswith(parts[1])])
             return _number(source, sentence, parts[2])
         table = find_table(report, parts[0], source)
         (row,) = _one(source, _rows(table, parts[1]))
-        (column,) = _one(source, [at for at, column in enumerate(table.columns) if column == parts[2]])
+        (column,) = _one(source, [index for index, column in enumerate(table.columns) if column == parts[2]])
         cell = row[column]
         return float(cell) if isinstance(cell, (int, float)) else _number(source, f"{cell}", *parts[3:])
 
-    def _block(self, found: re.Match[str], placed: set[tuple[str, str]]) -> str:
-        head = found[0].splitlines()[0]
-        if not is_stored(found["name"], self.folder):
-            return f"{head}\n\n*Not measured yet: `make experiment NAME={found['name']}`.*\n\n{END}"
-        results = self.read(found["name"])
-        report, part = results.report, found["part"]
+    def _block(self, outcomes: re.Match[str], placed: set[tuple[str, str]]) -> str:
+        head = outcomes[0].splitlines()[0]
+        if not is_stored(outcomes["name"], self.folder):
+            return f"{head}\n\n*Not measured yet: `make experiment NAME={outcomes['name']}`.*\n\n{END}"
+        results = self.read(outcomes["name"])
+        report, part = results.report, outcomes["part"]
         elsewhere = [of for name, of in placed if name == results.name]
         if part is not None:
             shown = [results.provenance if part == "provenance" else _part(report, part)]
@@ -92,13 +92,13 @@ class Filler:
             placed_tables = [
                 find_table(report, of, of) for of in elsewhere if not of.startswith((*TEXTS, "provenance"))
             ]
-            said = tuple(one for one in report.findings if not any(_is_finding(one, of) for of in elsewhere))
-            outside = BLOCK.sub("", found.string)
+            content = tuple(item for item in report.findings if not any(_is_finding(item, of) for of in elsewhere))
+            outside = BLOCK.sub("", outcomes.string)
             shown = [
                 results.provenance,
                 *([Paragraph(report.about).markdown()] if report.about and "about" not in elsewhere else []),
-                *(table.markdown() for table in report.tables if not any(table is one for one in placed_tables)),
-                *([BulletList(said).markdown()] if said else []),
+                *(table.markdown() for table in report.tables if not any(table is item for item in placed_tables)),
+                *([BulletList(content).markdown()] if content else []),
                 *(
                     Picture(plot.name, plot.stem, plot).markdown()
                     for plot in report.plots
@@ -149,7 +149,7 @@ def _part(report: Report, part: str) -> str:
     if part == "about":
         return Paragraph(report.about).markdown()
     if part.startswith(TEXTS):
-        return BulletList(tuple(one for one in report.findings if _is_finding(one, part))).markdown()
+        return BulletList(tuple(item for item in report.findings if _is_finding(item, part))).markdown()
     return find_table(report, part, part).markdown()
 
 
@@ -157,18 +157,18 @@ def _is_finding(sentence: str, part: str) -> bool:
     return part.startswith("findings") and sentence.startswith(part.removeprefix("findings").strip())
 
 
-def _one(source: str, found: list[T]) -> list[T]:
-    if len(found) != 1:
+def _one(source: str, outcomes: list[T]) -> list[T]:
+    if len(outcomes) != 1:
         raise InputError(
-            f"'{source}' names {len(found)} places in the stored results; it must name one. Correct the mark."
+            f"'{source}' names {len(outcomes)} places in the stored results; it must name one. Correct the mark."
         )
-    return found
+    return outcomes
 
 
 def _number(source: str, text: str, before: str = "") -> float:
     """Return the first number of a text, or the first one after some words."""
-    at = text.find(before)
-    match = NUMBER.search(text, at + len(before)) if at >= 0 else None
+    index = text.find(before)
+    match = NUMBER.search(text, index + len(before)) if index >= 0 else None
     if match is None:
         raise InputError(f"'{source}': there is no number after '{before}' in '{text}'. Correct the mark.")
     digits = re.sub(r"[,\s%]", "", match[0]).replace("−", "-")

@@ -83,17 +83,17 @@ class StoredResults:
                 f"no results of the experiment {name!r} are stored in {folder}; run: make experiment NAME={name}"
             )
         record = json.loads(path.read_text(encoding="utf-8"))
-        said = record.pop("report")
+        content = record.pop("report")
         tables = tuple(
             ReportTable(
-                one["title"], tuple(one["columns"]), tuple(map(tuple, one["rows"])), one["digits"], one["note"],
-                tuple(one["formats"]),
+                item["title"], tuple(item["columns"]), tuple(map(tuple, item["rows"])), item["digits"], item["note"],
+                tuple(item["formats"]),
             )
-            for one in said["tables"]
+            for item in content["tables"]
         )  # fmt: skip
-        plots = tuple(map(Path, said["plots"]))
-        report = Report(said["title"], said["about"], tables, tuple(said["findings"]), plots)
-        groups = {group: {key: tuple(one) for key, one in of.items()} for group, of in record.pop("spreads").items()}
+        plots = tuple(map(Path, content["plots"]))
+        report = Report(content["title"], content["about"], tables, tuple(content["findings"]), plots)
+        groups = {group: {key: tuple(item) for key, item in of.items()} for group, of in record.pop("spreads").items()}
         return cls(**record, report=report, spreads=groups)
 
     def write(self, folder: Path | None = None) -> Path:
@@ -189,10 +189,10 @@ def _spread(values: list[float]) -> Spread:
 def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
     """Yield the numbers of a JSON value with their names; lists of numbers count by their mean."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _numbers(one, f"{name} {key}".strip())
+        for key, item in value.items():
+            yield from _numbers(item, f"{name} {key}".strip())
     elif isinstance(value, list):
-        flat = [number for one in value for _, number in _numbers(one)]
+        flat = [number for item in value for _, number in _numbers(item)]
         if flat:
             yield name, float(np.mean(flat))
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
@@ -239,13 +239,13 @@ def _git(*words: str) -> str:
 
 def library_versions() -> dict[str, str]:
     """Return the versions of the libraries that determine results."""
-    found = {}
+    outcomes = {}
     for name in LIBRARIES:
         try:
-            found[name] = version(name)
+            outcomes[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return outcomes
 
 
 def machine_class() -> str:
@@ -270,9 +270,9 @@ def duration(seconds: float) -> str:
 def _plain(value: Any) -> Any:
     """Replace NaN by None, since JSON has no NaN, and round floats to seven digits."""
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     cell: Cell = value
     if isinstance(cell, float):
         return float(f"{cell:.7g}") if np.isfinite(cell) else None
@@ -282,10 +282,12 @@ def _plain(value: Any) -> Any:
 def _lines(value: Any, indent: str = "") -> str:
     """Return JSON with one line for each innermost list or object."""
     inner = list(value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ())
-    if not any(isinstance(one, (dict, list, tuple)) for one in inner):
+    if not any(isinstance(item, (dict, list, tuple)) for item in inner):
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     deeper = f"{indent} "
     if isinstance(value, dict):
-        parts = [f"{deeper}{json.dumps(key, ensure_ascii=False)}: {_lines(one, deeper)}" for key, one in value.items()]
+        parts = [
+            f"{deeper}{json.dumps(key, ensure_ascii=False)}: {_lines(item, deeper)}" for key, item in value.items()
+        ]
         return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
-    return "[\n" + ",\n".join(f"{deeper}{_lines(one, deeper)}" for one in value) + f"\n{indent}]"
+    return "[\n" + ",\n".join(f"{deeper}{_lines(item, deeper)}" for item in value) + f"\n{indent}]"

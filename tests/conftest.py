@@ -21,9 +21,12 @@ import pytest
 import typer
 from hypothesis import settings
 
+# processor seconds at the last report
+SPENT = pytest.StashKey[float]()
+
 # a first call may compile, so no deadline; the same examples every time, so that a failure can be repeated
-settings.register_profile("corank", deadline=None, derandomize=True)
-settings.load_profile("corank")
+settings.register_profile("short", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("all", deadline=None, derandomize=True, max_examples=200)
 
 # a shell lets what it runs in the background ignore SIGINT, and so would every process that a test starts
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -36,6 +39,25 @@ typer.main.get_command = cache(typer.main.get_command)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that thins all tests."""
     parser.addoption("--every", type=int, default=1, metavar="n", help="run every n-th test")
+    parser.addoption("--processor-time", action="store_true", help="report processor seconds, also of child processes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples hypothesis draws."""
+    settings.load_profile("short" if "not long" in config.getoption("markexpr") else "all")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Replace the duration of a test by its processor seconds, which other work on the machine does not change."""
+    report = yield
+    if item.config.getoption("processor_time"):
+        spent = sum(os.times()[:4])
+        report.duration = spent - item.config.stash.get(SPENT, 0.0)
+        item.config.stash[SPENT] = spent
+    return report
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -82,17 +82,17 @@ def run(options: ExperimentOptions) -> Report:
 def _row(
     options: ExperimentOptions, n_models: int, name: str, n: int, power: float, draw: partial[list[list[float]]]
 ) -> tuple[Cell, ...]:
-    found = np.array(
+    results = np.array(
         [
             options.result(
-                {"table": "coverage", "set": name, "n": n, "power": power, "resample": at},
-                partial(draw, options.seed, at),
+                {"table": "coverage", "set": name, "n": n, "power": power, "resample": index},
+                partial(draw, options.seed, index),
             )
-            for at in range(n_models)
+            for index in range(n_models)
         ],
         dtype=np.float64,
     ).reshape(-1, len(METHODS), 2)
-    means = found.mean(axis=0)
+    means = results.mean(axis=0)
     cells: list[Cell] = ["" if np.isnan(value) else float(value) for value in means.T.ravel()]
     return (name, n, f"{power:g}", *cells)
 
@@ -102,7 +102,7 @@ def _of_lists(name: str, n: int, power: float, seed: int, resample: int) -> list
     lists, rng = POPULATIONS[name](), np.random.default_rng([seed, n, resample, 1])
     train = lists.draw(n, rng)
     model = RankRLS().fit(train[0], train[1], qid=train[2])
-    true, found = lists.error(model.predict(lists.X), power), []
+    true, results = lists.error(model.predict(lists.X), power), []
     for _ in range(N_SAMPLES):
         X, y, qid = lists.draw(n, rng)
         scores = model.predict(X)
@@ -110,15 +110,15 @@ def _of_lists(name: str, n: int, power: float, seed: int, resample: int) -> list
         errors = errors[~np.isnan(errors)]
         drawn = errors[rng.integers(len(errors), size=(BOOTSTRAPS, len(errors)))].mean(axis=1)
         bounds = [f(scores, y, qid, power=power, delta=DELTA) for f in (resampling_interval, kpartite_interval)]
-        found.append(_entries(bounds, drawn, true))
-    return found
+        results.append(_entries(bounds, drawn, true))
+    return results
 
 
 def _of_rows(shares: str, n: int, power: float, seed: int, resample: int) -> list[list[float]]:
     population, rng = houses(), np.random.default_rng([seed, n, resample, 2])
     X, y = population.draw(n, rng)
     model = RankRLS().fit(X, y, qid=np.zeros(n, dtype=int))
-    everywhere, found = model.predict(population.X), []
+    everywhere, results = model.predict(population.X), []
     for _ in range(N_SAMPLES):
         X, y = population.draw(n, rng)
         while len(np.unique(y)) < N_GRADES:
@@ -139,8 +139,8 @@ def _of_rows(shares: str, n: int, power: float, seed: int, resample: int) -> lis
             drawn = kpartite_errors(y[chosen].ravel(), scores[chosen].ravel(), samples, power)
         if shares == "observed":
             bounds.append(kpartite_interval(scores, y, power=power, delta=DELTA))
-        found.append(_entries(bounds, drawn, true))
-    return found
+        results.append(_entries(bounds, drawn, true))
+    return results
 
 
 def _entries(bounds: list[Bound], drawn: Floats | None, true: float) -> list[float]:

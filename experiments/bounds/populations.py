@@ -24,8 +24,8 @@ N_GRADES = 5
 
 def kpartite_errors(y: NDArray[Any], scores: Floats, qid: NDArray[np.int64], power: float) -> Floats:
     """Return the k-partite error of each query, NaN without a pair."""
-    (found,) = evaluate(y, scores, qid, f"kpartite(alpha={power})").values()
-    return found.values
+    (results,) = evaluate(y, scores, qid, f"kpartite(alpha={power})").values()
+    return results.values
 
 
 @dataclass(frozen=True, eq=False)

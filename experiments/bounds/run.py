@@ -58,11 +58,13 @@ def run(options: ExperimentOptions) -> Report:
     parts: list[tuple[Cell, ...]] = []
     for name, n, draw in problems:
         key = {"set": name, "n": n}
-        found = [dict(options.result({**key, "resample": at}, partial(draw, at))) for at in range(n_resamples)]
-        if PARTS in found[0]:
-            parts.append((name, n, *np.mean([one.pop(PARTS) for one in found], axis=0).tolist()))
-        for method in found[0]:
-            is_upper, values = method.startswith(UPPER), np.array([one[method] for one in found])
+        results = [
+            dict(options.result({**key, "resample": index}, partial(draw, index))) for index in range(n_resamples)
+        ]
+        if PARTS in results[0]:
+            parts.append((name, n, *np.mean([item.pop(PARTS) for item in results], axis=0).tolist()))
+        for method in results[0]:
+            is_upper, values = method.startswith(UPPER), np.array([item[method] for item in results])
             row = (name, n, method.removeprefix(UPPER), *_summary(values, is_upper))
             (upper if is_upper else held_out).append(row)
     columns = ("population", "n", "method", "observed", "true", "coverage", "width", "vacuous")
@@ -99,12 +101,12 @@ def run(options: ExperimentOptions) -> Report:
     )  # fmt: skip
 
 
-def _summary(found: Floats, is_upper: bool) -> tuple[Cell, ...]:
+def _summary(results: Floats, is_upper: bool) -> tuple[Cell, ...]:
     """Return the means of the columns over resamples (observed, low, high, true, worst)."""
-    observed, low, high, true, worst = found.T
+    observed, low, high, true, worst = results.T
     inside = (true <= high) & (is_upper | (low <= true))
     vacuous = (high >= worst) & (is_upper | (low <= 0.0))
-    return tuple(float(np.mean(one)) for one in (observed, true, inside, high - (true if is_upper else low), vacuous))
+    return tuple(float(np.mean(item)) for item in (observed, true, inside, high - (true if is_upper else low), vacuous))
 
 
 def _of_lists(population: Callable[[], Lists], n: int, seed: int, resample: int) -> Resample:
@@ -113,26 +115,26 @@ def _of_lists(population: Callable[[], Lists], n: int, seed: int, resample: int)
     train, test, further = (lists.draw(n, rng) for _ in range(3))
     model = RankRLS().fit(train[0], train[1], qid=train[2])
     scores, everywhere = model.predict(test[0]), model.predict(lists.X)
-    found: Resample = {}
+    results: Resample = {}
     for power in POWERS:
         true = lists.error(everywhere, power)
         bound = kpartite_interval(scores, test[1], test[2], power=power, delta=DELTA)
         errors = kpartite_errors(test[1], scores, test[2], power)
         errors = errors[~np.isnan(errors)]
-        found[f"kpartite_interval, power {power:g}"] = _entry(bound, true)
+        results[f"kpartite_interval, power {power:g}"] = _entry(bound, true)
         drawn = errors[rng.integers(len(errors), size=(BOOTSTRAPS, len(errors)))].mean(axis=1)
         ends = np.quantile(drawn, [0.5 * DELTA, 1.0 - 0.5 * DELTA])
-        found[f"bootstrap, power {power:g}"] = [bound.error, *ends.tolist(), true, bound.worst]
+        results[f"bootstrap, power {power:g}"] = [bound.error, *ends.tolist(), true, bound.worst]
         side = _TWO * float(errors.std(ddof=1)) / np.sqrt(len(errors))
-        found[f"normal, power {power:g}"] = [bound.error, bound.error - side, bound.error + side, true, bound.worst]
+        results[f"normal, power {power:g}"] = [bound.error, bound.error - side, bound.error + side, true, bound.worst]
     true = lists.cv_error(everywhere)
     bound = cv_bound(RankRLS(), *train, (further[0], further[2]), cv=FOLDS, delta=DELTA)
-    found[f"{UPPER}cv_bound"] = _entry(bound, true)
-    found[PARTS] = [bound.error, *(value for name, value in bound.parts if isinstance(value, float))]
+    results[f"{UPPER}cv_bound"] = _entry(bound, true)
+    results[PARTS] = [bound.error, *(value for name, value in bound.parts if isinstance(value, float))]
     errors = _cross_validated(*train)
     high = float(errors.mean() + _ONE * errors.std(ddof=1) / np.sqrt(len(errors)))
-    found[f"{UPPER}{USUAL}"] = [float(errors.mean()), 0.0, high, true, 1.0]
-    return found
+    results[f"{UPPER}{USUAL}"] = [float(errors.mean()), 0.0, high, true, 1.0]
+    return results
 
 
 def _of_rows(n: int, seed: int, resample: int) -> Resample:
@@ -141,21 +143,21 @@ def _of_rows(n: int, seed: int, resample: int) -> Resample:
     train, test = (population.draw(n, rng) for _ in range(2))
     model = RankRLS().fit(train[0], train[1], qid=np.zeros(n, dtype=int))
     scores, everywhere = model.predict(test[0]), model.predict(population.X)
-    found: Resample = {}
+    results: Resample = {}
     for power in POWERS:
         true = population.error(everywhere, power, _shares(test[1]))
         bound = kpartite_interval(scores, test[1], power=power, delta=DELTA)
-        found[f"kpartite_interval, power {power:g}"] = _entry(bound, true)
+        results[f"kpartite_interval, power {power:g}"] = _entry(bound, true)
         chosen = rng.integers(n, size=(BOOTSTRAPS, n))
         # each bootstrap sample is treated as one query
         samples = np.repeat(np.arange(BOOTSTRAPS), n)
         drawn = kpartite_errors(test[1][chosen].ravel(), scores[chosen].ravel(), samples, power)
         ends = np.quantile(drawn, [0.5 * DELTA, 1.0 - 0.5 * DELTA])
-        found[f"bootstrap, power {power:g}"] = [bound.error, *ends.tolist(), true, bound.worst]
+        results[f"bootstrap, power {power:g}"] = [bound.error, *ends.tolist(), true, bound.worst]
     true = population.error(everywhere, 0.0, _shares(train[1]))
     bound = linear_class(model.predict(train[0]), train[1], n_features=train[0].shape[1], delta=DELTA)
-    found[f"{UPPER}linear_class"] = _entry(bound, true)
-    return found
+    results[f"{UPPER}linear_class"] = _entry(bound, true)
+    return results
 
 
 def _entry(bound: Bound, true: float) -> list[float]:
@@ -176,8 +178,8 @@ def _cross_validated(X: Floats, y: Floats, qid: NDArray[np.int64]) -> Floats:
 
 
 def _findings(held_out: list[tuple[Cell, ...]], upper: list[tuple[Cell, ...]]) -> tuple[str, ...]:
-    def column(rows: list[tuple[Cell, ...]], name: str, at: int) -> Floats:
-        return np.array([row[at] for row in rows if str(row[2]).startswith(name)])
+    def column(rows: list[tuple[Cell, ...]], name: str, index: int) -> Floats:
+        return np.array([row[index] for row in rows if str(row[2]).startswith(name)])
 
     ours, theirs = column(held_out, "kpartite", 6), column(held_out, "bootstrap", 6)
     others = np.concatenate([column(held_out, name, 5) for name in ("bootstrap", "normal")])

@@ -74,8 +74,8 @@ class Dueling(OnlineRanker):
         scratch = self._scratch(len(members), k)
         length = show_duel(core, members, offset, self.coef_, self._settings, rng_state, k, scratch)
         shown, log_propensities = scratch.shown[:length], scratch.log_propensities[:length]
-        found = (self.n_learnt_, rows, scratch.scores, prior, scratch.directions, scratch.ranks)
-        return Duel(0, shown, log_propensities, *found)
+        results = (self.n_learnt_, rows, scratch.scores, prior, scratch.directions, scratch.ranks)
+        return Duel(0, shown, log_propensities, *results)
 
     def _step(self, impression: Impression, clicks: NDArray[np.bool_], w: Floats) -> None:
         if not isinstance(impression, Duel) or impression.directions is None or impression.ranks is None:

@@ -146,17 +146,17 @@ def _errors(options: ExperimentOptions, repeats: int) -> ReportTable:
     rows: list[tuple[str | float, ...]] = []
     for name, code in METHODS.items():
         cells: list[float] = []
-        for at, kind in enumerate(USERS):
-            found = []
+        for index, kind in enumerate(USERS):
+            results = []
             for fold, repeat in product(range(N_FOLDS), range(repeats)):
                 key: dict[str, Any] = {
                     "experiment": "clicks", "what": "errors", "method": name, "user": kind, "lists": lists,
                     "fold": fold, "repeat": repeat,
                 }  # fmt: skip
                 what = (code, fold, repeat, kind, lists, options.seed)
-                found.append(options.result(key, partial(_error, *what)))
-            same, test = np.mean(found, axis=0)
-            cells += [float(same), float(test), PUBLISHED[name][at]]
+                results.append(options.result(key, partial(_error, *what)))
+            same, test = np.mean(results, axis=0)
+            cells += [float(same), float(test), PUBLISHED[name][index]]
         rows.append((name, *cells))
     words = [word for kind in USERS for word in (kind, f"{kind}, test", "published")]
     return ReportTable(
@@ -172,9 +172,11 @@ def _errors(options: ExperimentOptions, repeats: int) -> ReportTable:
 
 def _error(code: int, fold: int, repeat: int, kind: str, lists: int, seed: int) -> list[float]:
     rankings, values = rankers(fold, repeat, seed)
-    found = sums(code, rankings, part(fold, "train"), user_of(kind, "click"), lists, seed_of(seed, fold, repeat, 8))[0]
-    one, other = np.triu_indices(N_RANKERS, 1)
-    wrong = np.sign(found[one, other]) != np.sign(values[:, one] - values[:, other])
+    results = sums(code, rankings, part(fold, "train"), user_of(kind, "click"), lists, seed_of(seed, fold, repeat, 8))[
+        0
+    ]
+    item, other = np.triu_indices(N_RANKERS, 1)
+    wrong = np.sign(results[item, other]) != np.sign(values[:, item] - values[:, other])
     return [float(share) for share in wrong.mean(axis=1)]
 
 

@@ -65,13 +65,13 @@ def cell(options: ExperimentOptions, method: str, kind: str, stop: str, fold: in
     def compute() -> dict[str, Any]:
         test = part(fold, "test")
         test = upside_down(test) if method == WORST_FIRST else test
-        at = [point for point in AT if point <= lists]
-        how: dict[str, Any] = {"k": K, "discount": DISCOUNT, "evaluate_at": at, "n_runs": n_runs}
+        index = [point for point in AT if point <= lists]
+        how: dict[str, Any] = {"k": K, "discount": DISCOUNT, "evaluate_at": index, "n_runs": n_runs}
         seed = seed_of(options.seed, fold)
-        found = simulate_clicks(
+        results = simulate_clicks(
             METHODS[method], part(fold, "train"), user_of(kind, stop), lists, test=test, random_state=seed, **how
         )
-        return {"offline": found.offline.tolist(), "online": found.online.tolist()}
+        return {"offline": results.offline.tolist(), "online": results.online.tolist()}
 
     result: dict[str, Any] = options.result(key, compute)
     return result
@@ -85,7 +85,7 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
     Returns: the table, and the curves by method, user and stopping rule.
     """
     n_runs = -(-runs // N_FOLDS)
-    found: Curves = {}
+    results: Curves = {}
     rows: list[tuple[str | float | None, ...]] = []
     for method, (offline, online) in PUBLISHED.items():
         for kind, wanted, wanted_online in zip(USERS, offline, online, strict=True):
@@ -95,8 +95,8 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
                 # drawing 10,000 assignments per list is slow
                 n = max(2, n_runs // 5) if "sampled" in method else n_runs
                 cells = [cell(options, method, kind, stop, fold, n) for fold in range(N_FOLDS)]
-                curves = {name: np.concatenate([one[name] for one in cells]) for name in ("offline", "online")}
-                found[method, kind, stop] = curves
+                curves = {name: np.concatenate([item[name] for item in cells]) for name in ("offline", "online")}
+                results[method, kind, stop] = curves
                 ends = [curves[name][:, -1] for name in ("offline", "online")]
                 errors = [float(fold_error(end)) for end in ends]
                 rows.append(
@@ -118,24 +118,24 @@ def table(options: ExperimentOptions, runs: int) -> tuple[ReportTable, Curves]:
             note="Errors are standard errors over runs, with fixed folds. Published: 125 runs of 10,000 lists, users "
             "who stop after any row.",
         ),
-        found,
+        results,
     )  # fmt: skip
 
 
-def findings(found: Curves) -> tuple[str, ...]:
+def findings(results: Curves) -> tuple[str, ...]:
     """Return which published figures are reproduced, with users who stop after any row."""
-    said = []
+    text = []
     for method, published in PUBLISHED.items():
         words = []
         for name, limit, wanted in zip(("offline", "online"), LIMITS, published, strict=True):
             gaps = [
-                found[method, kind, "any"][name][:, -1].mean() - value
+                results[method, kind, "any"][name][:, -1].mean() - value
                 for kind, value in zip(USERS, wanted, strict=True)
             ]
             met = [kind for kind, gap in zip(USERS, gaps, strict=True) if abs(gap) <= limit]
             words.append(f"{name} within {limit:g} of the published figure for {', '.join(met) or 'no user'}")
-        said.append(f"{method}: {'; '.join(words)}.")
-    return tuple(said)
+        text.append(f"{method}: {'; '.join(words)}.")
+    return tuple(text)
 
 
 def label_free(options: ExperimentOptions) -> dict[str, float]:
@@ -151,11 +151,11 @@ def label_free(options: ExperimentOptions) -> dict[str, float]:
         means = np.reshape(values, (N_FOLDS, 2)).mean(axis=0)
         return {f"no clicks: {name}": float(mean) for name, mean in zip(names, means, strict=True)}
 
-    found: dict[str, float] = options.result({"experiment": "clicks", "what": "label-free"}, compute)
-    return found
+    results: dict[str, float] = options.result({"experiment": "clicks", "what": "label-free"}, compute)
+    return results
 
 
-def plot_lines(panels: Mapping[str, Mapping[str, Floats]], at: Sequence[int], words: str, path: Path) -> None:
+def plot_lines(panels: Mapping[str, Mapping[str, Floats]], index: Sequence[int], words: str, path: Path) -> None:
     """
     Plot means over runs with 95 % bands against the number of lists, one panel after the other.
 
@@ -177,8 +177,8 @@ def plot_lines(panels: Mapping[str, Mapping[str, Floats]], at: Sequence[int], wo
     for panel, (title, by_label) in zip(axes.ravel(), panels.items(), strict=False):
         for label, values in by_label.items():
             mean, half = values.mean(axis=0), 1.96 * np.nan_to_num(fold_error(values))
-            (line,) = panel.plot(at, mean, marker="o", markersize=3, label=label)
-            panel.fill_between(at, mean - half, mean + half, color=line.get_color(), alpha=0.2, linewidth=0)
+            (line,) = panel.plot(index, mean, marker="o", markersize=3, label=label)
+            panel.fill_between(index, mean - half, mean + half, color=line.get_color(), alpha=0.2, linewidth=0)
         panel.set_xscale("log")
         panel.set_title(title, fontsize=10)
     for panel in axes.ravel()[len(panels) :]:

@@ -46,11 +46,11 @@ def curve(options: ExperimentOptions, learner: str, kind: str, scale: float, whi
     def serve(fold: int) -> list[list[float]]:
         train, test = (_with_prior(part(fold, name), scale) for name in ("train", which))
         seed = seed_of(options.seed, fold, purpose)
-        found = simulate_clicks(
+        results = simulate_clicks(
             LEARNERS[learner], train, user, AT[-1], test=test, k=K, evaluate_at=AT, discount=DISCOUNT, n_runs=n_runs,
             random_state=seed,
         )  # fmt: skip
-        values: list[list[float]] = np.column_stack([found.offline, found.online[:, -1]]).tolist()
+        values: list[list[float]] = np.column_stack([results.offline, results.online[:, -1]]).tolist()
         return values
 
     cells = [options.result({**key, "fold": fold}, partial(serve, fold)) for fold in range(N_FOLDS)]
@@ -75,7 +75,7 @@ def table(options: ExperimentOptions, runs: int) -> ReportTable:
             ]
     return ReportTable(
         f"The effect of a prior: nDCG@{K} on test queries, and online ({N_FOLDS * n_runs} runs)",
-        ("learner", "user", "arm", *(f"{at} lists" for at in AT), f"online, {AT[-1]} lists"),
+        ("learner", "user", "arm", *(f"{index} lists" for index in AT), f"online, {AT[-1]} lists"),
         tuple(rows),
         note="The scale of the prior was chosen on validation queries, with other random numbers, by the online "
         "performance. The prior alone, without a click, is in the first table.",

@@ -70,8 +70,8 @@ def folds_table(options: ExperimentOptions) -> ReportTable:
         lambdas = ", ".join(f"{cell['lambda']:.3g}" for cell in cells)
         rows.append((f"RankRLS, {name}", *means, lambdas))
     for method in BASELINES:
-        found = published(method)
-        rows.append((f"{method} (published)", found["MAP"], found["MeanNDCG"], found["NDCG@10"], ""))
+        results = published(method)
+        rows.append((f"{method} (published)", results["MAP"], results["MeanNDCG"], results["NDCG@10"], ""))
     return ReportTable(
         "MQ2008, mean over the five test parts",
         ("method", "MAP", "MeanNDCG", "nDCG@10", "λ by leave-query-out, fold by fold"),
@@ -82,8 +82,8 @@ def folds_table(options: ExperimentOptions) -> ReportTable:
 
 def _cell(options: ExperimentOptions, name: str, fold: int, largest: int) -> dict[str, float]:
     key = {"experiment": "co-rankrls", "table": "letor", "name": name, "fold": fold, "largest": largest}
-    found: dict[str, float] = options.result(key, lambda: _trial(options, name, fold, largest))
-    return found
+    results: dict[str, float] = options.result(key, lambda: _trial(options, name, fold, largest))
+    return results
 
 
 def _trial(options: ExperimentOptions, name: str, fold: int, largest: int) -> dict[str, float]:
@@ -100,5 +100,5 @@ def _trial(options: ExperimentOptions, name: str, fold: int, largest: int) -> di
     if name != "linear":
         how["kernel"] = median_kernel(train.X, np.random.default_rng(options.seed))
     model = RankRLS(**how, ties=True, scale=False, random_state=options.seed).fit(train.data)
-    found = evaluate(test.y, model.predict(test.X), test.qid, METRICS, convention="letor4")
-    return {"lambda": model.alpha_ * n_pairs, **{metric: found[metric].mean for metric in METRICS}}
+    results = evaluate(test.y, model.predict(test.X), test.qid, METRICS, convention="letor4")
+    return {"lambda": model.alpha_ * n_pairs, **{metric: results[metric].mean for metric in METRICS}}

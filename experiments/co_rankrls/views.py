@@ -80,8 +80,8 @@ def curve_table(options: ExperimentOptions, repeats: int, hidden: float) -> Repo
     cells = [_curve_cell(options, repeat, hidden) for repeat in range(repeats)]
     errors = np.array([[error for _, error in cell] for cell in cells])
     rows = tuple(
-        (n, float(errors[:, at].mean()), float(errors[:, at].std(ddof=1)) if repeats > 1 else None)
-        for at, n in enumerate(n for n, _ in cells[0])
+        (n, float(errors[:, index].mean()), float(errors[:, index].std(ddof=1)) if repeats > 1 else None)
+        for index, n in enumerate(n for n, _ in cells[0])
     )
     return ReportTable(
         f"Co-RankRLS: disagreement error against the number of unscored rows, {1 - hidden:.0%} of the rows scored",
@@ -128,9 +128,9 @@ def _ridge(drawn: ViewsRepeat, basis: NDArray[np.int64] | None) -> dict[str, Any
     for held in _folds(drawn):
         scores = path(np.where(held, np.nan, drawn.y)).predict_path(drawn.X[held])
         errors += [_error(drawn, held, column) for column in scores.T]
-    at = int(np.argmin(errors))
-    scores = path(drawn.y).predict_path(drawn.X_test)[:, at]
-    return {"errors": _listed(drawn.errors(scores)), "point": f"{LAMBDAS[at]:g}"}
+    index = int(np.argmin(errors))
+    scores = path(drawn.y).predict_path(drawn.X_test)[:, index]
+    return {"errors": _listed(drawn.errors(scores)), "point": f"{LAMBDAS[index]:g}"}
 
 
 def _coupled(drawn: ViewsRepeat, nus: tuple[float, ...]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _coupled(drawn: ViewsRepeat, nus: tuple[float, ...]) -> dict[str, Any]:
         for k, nu in enumerate(nus):
             for j, lam in enumerate(LAMBDAS):
                 errors[k, j] += _error(drawn, held, _scores(drawn, part, lam, nu, drawn.X[held]))
-    k, j = (int(at) for at in np.unravel_index(int(np.argmin(errors)), errors.shape))
+    k, j = (int(index) for index in np.unravel_index(int(np.argmin(errors)), errors.shape))
     lam, nu = LAMBDAS[j], nus[k]
     scores = _scores(drawn, whole, lam, nu, drawn.X_test)
     point = f"{lam:g}" if len(nus) == 1 else f"{lam:g} / {nu:g}"
@@ -152,14 +152,14 @@ def _curve(options: ExperimentOptions, repeat: int, hidden: float) -> list[tuple
     drawn = draw_views(options.seed, repeat, hidden)
     chosen = _views_cell(options, repeat, hidden)["Co-RankRLS"]
     unscored = np.random.default_rng([options.seed, repeat, 1]).permutation(np.flatnonzero(np.isnan(drawn.y)))
-    whole, found = _summary(drawn), []
+    whole, results = _summary(drawn), []
     for share in SHARES:
         kept = ~np.isnan(drawn.y)
         kept[unscored[: round(share * len(unscored))]] = True
         part = _summary(drawn, kept, whole)
         scores = _scores(drawn, part, chosen["lambda"], chosen["nu"], drawn.X_test)
-        found.append((round(share * len(unscored)), float(np.nanmean(drawn.errors(scores)))))
-    return found
+        results.append((round(share * len(unscored)), float(np.nanmean(drawn.errors(scores)))))
+    return results
 
 
 def _summary(

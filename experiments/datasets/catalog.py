@@ -93,8 +93,8 @@ class Dataset:
         Path
             Where it is.
         """
-        found = self.find(name)
-        if found is None:
+        results = self.find(name)
+        if results is None:
             has_address = any(file.url is not None for file in self.files if file.name == name)
             how = (
                 f"run: python -m experiments.datasets --fetch {self.name}"
@@ -105,7 +105,7 @@ class Dataset:
                 f"{name} of data set {self.name} is not in {self.home}; set CORANK_DATA to the folder that holds "
                 f"{self.folder}/, or {how}"
             )
-        return found
+        return results
 
     @property
     def missing(self) -> tuple[File, ...]:

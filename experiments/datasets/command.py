@@ -44,10 +44,10 @@ def data(
         if verify:
             catalog.verify(entry)
         n_files, n_addresses = len(entry.files), sum(file.url is not None for file in entry.files)
-        found = _share(n_files - len(entry.missing), n_files, "verified" if verify else "yes")
+        results = _share(n_files - len(entry.missing), n_files, "verified" if verify else "yes")
         counts = {"n_files": n_files, "n_found": n_files - len(entry.missing), "n_addresses": n_addresses}
         listed.append({"name": entry.name, **counts, "about": entry.about, "terms": entry.terms})
-        rows.append((entry.name, found, _share(n_addresses, n_files, "yes"), entry.about, entry.terms))
+        rows.append((entry.name, results, _share(n_addresses, n_files, "yes"), entry.about, entry.terms))
     if as_json:
         print_json("data", {"root": catalog.data_root(), "sets": listed})
         return

@@ -84,7 +84,7 @@ def published(method: str) -> dict[str, float]:
         "MAP", "MeanNDCG", "NDCG@1", ... to the published average.
     """
     path = dataset("mq2008").path(f"published_baselines/{method}.MQ2008.txt")
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     names: list[str] = []
     # the table of the test set comes first; the validation set's follows and repeats the names
     for line in path.read_text(encoding="utf-8").split("Performance on validation set")[0].splitlines():
@@ -92,7 +92,7 @@ def published(method: str) -> dict[str, float]:
         if head in ("Folds", "Para"):
             names = cells
         elif head in ("average", "Avg"):
-            found.update(zip(names, map(float, cells), strict=True))
-    if not {"MAP", "MeanNDCG"} <= found.keys():
+            results.update(zip(names, map(float, cells), strict=True))
+    if not {"MAP", "MeanNDCG"} <= results.keys():
         raise InputError(f"{path} has no averages of MAP and MeanNDCG; get the file again.")
-    return found
+    return results

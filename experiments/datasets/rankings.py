@@ -31,7 +31,7 @@ from experiments.datasets.smart import read_topics
 Floats = NDArray[np.float64]
 
 # rows of a query at most, users of ratings, and rows of an ordinal query
-_MOST_ROWS, _USERS, _GROUP = 60, 400, 20
+_MAX_ROWS, _USERS, _GROUP = 60, 400, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +54,8 @@ class Rankings:
         rows = []
         for q in range(codes.max() + 1):
             here = np.flatnonzero(codes == q)
-            if len(here) > _MOST_ROWS:
-                here = np.sort(rng.choice(here, _MOST_ROWS, replace=False))
+            if len(here) > _MAX_ROWS:
+                here = np.sort(rng.choice(here, _MAX_ROWS, replace=False))
             if np.ptp(y[here]) > 0:
                 rows.append(here)
         kept = np.concatenate(rows)
@@ -91,23 +91,23 @@ def text(name: str) -> Rankings:
     idf = np.log(1.0 + (n - in_documents + 0.5) / (in_documents + 0.5))
     X, y, qid = [], [], []
     for q in range(Q.shape[0]):
-        at = Q[q].indices
-        if not len(at):
+        index = Q[q].indices
+        if not len(index):
             continue
-        tf, p = D[:, at].toarray(), total[at] / total.sum()
+        tf, p = D[:, index].toarray(), total[index] / total.sum()
         bm25 = [
-            (idf[at] * tf * (k + 1.0) / (tf + k * (1.0 - b + b * length[:, None] / length.mean()))).sum(axis=1)
+            (idf[index] * tf * (k + 1.0) / (tf + k * (1.0 - b + b * length[:, None] / length.mean()))).sum(axis=1)
             for k, b in ((1.2, 0.75), (0.6, 0.3), (2.0, 1.0))
         ]
         # language models: Dirichlet and Jelinek-Mercer
         dirichlet = np.log((tf + 500.0 * p) / (length[:, None] + 500.0)).sum(axis=1)
         mercer = np.log(0.7 * tf / length[:, None] + 0.3 * p).sum(axis=1)
         columns = [
-            *bm25, dirichlet, mercer, tf.sum(axis=1), np.log1p(tf).sum(axis=1), (idf[at] * tf).sum(axis=1),
-            (tf > 0).mean(axis=1), ((tf > 0) * idf[at]).sum(axis=1), (tf / length[:, None]).sum(axis=1),
-            tf.max(axis=1), length, np.full(n, len(at)),
+            *bm25, dirichlet, mercer, tf.sum(axis=1), np.log1p(tf).sum(axis=1), (idf[index] * tf).sum(axis=1),
+            (tf > 0).mean(axis=1), ((tf > 0) * idf[index]).sum(axis=1), (tf / length[:, None]).sum(axis=1),
+            tf.max(axis=1), length, np.full(n, len(index)),
         ]  # fmt: skip
-        best = np.argsort(-bm25[0], kind="stable")[:_MOST_ROWS]
+        best = np.argsort(-bm25[0], kind="stable")[:_MAX_ROWS]
         X.append(np.column_stack(columns)[best])
         y.append(topics.relevant[q, best])
         qid.append(np.full(len(best), q))

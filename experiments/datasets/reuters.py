@@ -108,7 +108,7 @@ def parse_stories(page: str) -> list[tuple[str, frozenset[str], bool]]:
     >>> parse_stories(page)
     [('Up <ab>', frozenset({'tin'}), True)]
     """
-    found = []
+    results = []
     for story in _STORY.finditer(page):
         head = story["head"]
         split = re.search(r'LEWISSPLIT="(\w+)"', head)
@@ -117,10 +117,10 @@ def parse_stories(page: str) -> list[tuple[str, frozenset[str], bool]]:
         topics = _TOPICS.search(story["body"])
         text = _TEXT.search(story["body"])
         words = unescape(_TAG.sub(" ", text[1])) if text else ""
-        found.append(
+        results.append(
             (words.strip(), frozenset(_TOPIC.findall(topics[1])) if topics else frozenset(), split[1] == "TEST")
         )
-    return found
+    return results
 
 
 def _archive() -> Path:

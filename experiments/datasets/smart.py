@@ -74,8 +74,8 @@ def read_topics(name: str) -> Topics:
     texts = entries(documents)
     asked = entries(queries)
     # Cranfield's judgements count its queries, whose numbers have gaps
-    number = {(at + 1 if name == "cran" else no): at for at, no in enumerate(asked)}
-    place = {no: at for at, no in enumerate(texts)}
+    number = {(index + 1 if name == "cran" else no): index for index, no in enumerate(asked)}
+    place = {no: index for index, no in enumerate(texts)}
     relevant = np.zeros((len(asked), len(texts)), dtype=bool)
     for line in judged.splitlines():
         fields = line.split()
@@ -85,7 +85,11 @@ def read_topics(name: str) -> Topics:
     words = list(asked.values())
     names = [str(no) for no in number]
     return Topics(
-        list(texts.values()), [words[at] for at in kept], relevant[kept], [names[at] for at in kept], [*map(str, texts)]
+        list(texts.values()),
+        [words[index] for index in kept],
+        relevant[kept],
+        [names[index] for index in kept],
+        [*map(str, texts)],
     )
 
 
@@ -100,7 +104,7 @@ def read_citations(name: str) -> list[tuple[int, int]]:
     if name not in _CITED:
         raise InputError(f"the collection {name!r} has no citations; {suggest_names(name, tuple(_CITED))}.")
     text = _text(_FILES[name].documents)
-    place = {no: at for at, no in enumerate(entries(text))}
+    place = {no: index for index, no in enumerate(entries(text))}
     return [(place[a], place[b]) for a, b in citations(text, _CITED[name]) if a in place and b in place]
 
 
@@ -114,13 +118,13 @@ def citations(text: str, kind: int | None) -> list[tuple[int, int]]:
     >>> citations(".I 1\\n.T\\nOn tin\\n.X\\n1\\t5\\t1\\n7\\t5\\t1\\n7\\t4\\t1\\n.I 7\\n.W\\nLead\\n", 5)
     [(1, 7)]
     """
-    found = []
+    results = []
     for number, fields in _fields(text):
         for line in (line for field, words in fields if field == "X" for line in words.splitlines() if line.strip()):
             other, code, _ = map(int, line.split())
             if other != number and kind in (None, code):
-                found.append((number, other))
-    return found
+                results.append((number, other))
+    return results
 
 
 def entries(text: str) -> dict[int, str]:

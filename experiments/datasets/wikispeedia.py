@@ -48,9 +48,9 @@ def read_articles() -> Articles:
     """
     source = dataset("wikispeedia")
     names = [fields[0] for fields in _lines(source.path("articles.tsv").as_posix())]
-    found: dict[str, set[str]] = {name: set() for name in names}
+    results: dict[str, set[str]] = {name: set() for name in names}
     for name, category in _lines(source.path("categories.tsv").as_posix()):
-        found[name].add(category.removeprefix("subject."))
+        results[name].add(category.removeprefix("subject."))
     path, texts = source.path("plaintext_articles.tar"), {}
     with tarfile.open(fileobj=io.BytesIO(open_text(path).read().data)) as archive:
         for member in archive:
@@ -61,7 +61,7 @@ def read_articles() -> Articles:
     missing = [name for name in names if name not in texts]
     if missing or not names:
         raise InputError(f"{path} lacks {len(missing)} of {len(names)} articles; get it again.")
-    return Articles(names, [texts[name] for name in names], [frozenset(found[name]) for name in names])
+    return Articles(names, [texts[name] for name in names], [frozenset(results[name]) for name in names])
 
 
 @cache

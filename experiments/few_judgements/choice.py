@@ -13,7 +13,7 @@ from corank.base.suggestions import judging_curve
 from corank.metrics import average_precision
 from corank.tables import Cell, ReportTable
 from experiments.few_judgements.learners import LOGISTIC, RANKRLS, SMOOTHED, learners
-from experiments.few_judgements.problems import LEAST_TEST, TopicPool
+from experiments.few_judgements.problems import MIN_TEST, TopicPool
 from experiments.options import ExperimentOptions
 from experiments.significance import p_text
 
@@ -74,20 +74,20 @@ class ChoiceCurves:
             tuple(rows),
             digits=3,
             note=f"pool: the {int((~out).sum())} rows that may be judged, judged ones included; test: {int(out.sum())} "
-            f"others, of the {len(self.named['test'])} topics that have {LEAST_TEST} rows or more there. ms: processor "
+            f"others, of the {len(self.named['test'])} topics that have {MIN_TEST} rows or more there. ms: processor "
             "time of a step, which fits, scores, measures and chooses.",
         )
 
     def findings(self) -> tuple[str, ...]:
         """Say what a rule, smoothing and a learner bring, with Wilcoxon's test over topics."""
         counts = ", ".join(str(N_JUDGED[step]) for step in SHOWN[1:])
-        found = []
-        for place, one, other in COMPARED:
-            gap = self.values[place, *one] - self.values[place, *other]
-            gains = ", ".join(f"{gap[:, at].mean():+.3f} ({p_text(gap[:, at])})" for at in SHOWN[1:])
-            sides = f"{' by '.join(one)} minus {' by '.join(other)}"
-            found.append(f"{self.pool.name}, {place} rows, {counts} judged: {sides} {gains}.")
-        return tuple(found)
+        results = []
+        for place, item, other in COMPARED:
+            gap = self.values[place, *item] - self.values[place, *other]
+            gains = ", ".join(f"{gap[:, index].mean():+.3f} ({p_text(gap[:, index])})" for index in SHOWN[1:])
+            sides = f"{' by '.join(item)} minus {' by '.join(other)}"
+            results.append(f"{self.pool.name}, {place} rows, {counts} judged: {sides} {gains}.")
+        return tuple(results)
 
 
 def choice_curves(options: ExperimentOptions, pool: TopicPool, repeats: int, topics: list[str]) -> ChoiceCurves:
@@ -102,7 +102,7 @@ def choice_curves(options: ExperimentOptions, pool: TopicPool, repeats: int, top
     """
     measured = {
         "pool": topics,
-        "test": [topic for topic in topics if pool.about[topic][pool.is_test].sum() >= LEAST_TEST],
+        "test": [topic for topic in topics if pool.about[topic][pool.is_test].sum() >= MIN_TEST],
     }
     options.expect(repeats * sum(len(measured[place]) for place, _ in MEASURED))
     values: dict[tuple[str, str, str], Floats] = {}
@@ -116,13 +116,13 @@ def choice_curves(options: ExperimentOptions, pool: TopicPool, repeats: int, top
             )
     for (place, learner), of in cells.items():
         by_rule = np.array([[cell["values"] for cell in row] for row in of], dtype=np.float64).mean(axis=0)
-        values |= {(place, learner, rule): by_rule[:, at] for at, rule in enumerate(RULES)}
+        values |= {(place, learner, rule): by_rule[:, index] for index, rule in enumerate(RULES)}
         seconds[place, learner] = float(np.median([cell["seconds"] for row in of for cell in row]))
     named = {}
     for place, of_place in measured.items():
         rows = pool.is_test == (place == "test")
-        found = [average_precision(pool.about[topic][rows], pool.named[topic][rows]) for topic in of_place]
-        named[place] = np.array(found, dtype=np.float64)
+        results = [average_precision(pool.about[topic][rows], pool.named[topic][rows]) for topic in of_place]
+        named[place] = np.array(results, dtype=np.float64)
     return ChoiceCurves(pool, topics, values, named, seconds)
 
 

@@ -103,13 +103,13 @@ def _pooled(values: dict[str, dict[str, tuple[Floats, str]]], method: str) -> st
 
 def _tuned(cells: dict[str, list[Any]], name: str) -> dict[str, tuple[Floats, str]]:
     """AP of each query by method, mean over draws, at the point that is best on the other collections."""
-    found = {}
+    results = {}
     for method in cells[name][0]:
         of = {other: np.mean([cell[method]["values"] for cell in draws], axis=0) for other, draws in cells.items()}
         others = [values.mean(axis=1) for other, values in of.items() if other != name] or [of[name].mean(axis=1)]
-        at = int(np.argmax(np.mean(others, axis=0)))
-        found[method] = (of[name][at], cells[name][0][method]["points"][at])
-    return found
+        position = int(np.argmax(np.mean(others, axis=0)))
+        results[method] = (of[name][position], cells[name][0][method]["points"][position])
+    return results
 
 
 def _cell(options: ExperimentOptions, name: str, repeat: int) -> Any:
@@ -131,7 +131,7 @@ def _collection(name: str) -> Collection:
 def _trial(name: str, rng: np.random.Generator) -> dict[str, Any]:
     """AP of every query at every point of every method, of shape (n_points, n_queries)."""
     collection = _collection(name)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for query, bm25 in enumerate(collection.bm25.scores()):
         y = collection.relevant[query].astype(np.float64)
         first = np.argsort(-bm25, kind="stable")[:N_JUDGED]
@@ -139,21 +139,21 @@ def _trial(name: str, rng: np.random.Generator) -> dict[str, Any]:
         if not y[rest].any():
             continue
         chance, presumed = rng.choice(rest, N_JUDGED, replace=False), rng.choice(rest, N_PRESUMED, replace=False)
-        _add(found, BM25, [""], bm25[None], y, rest, 0.0)
+        _add(results, BM25, [""], bm25[None], y, rest, 0.0)
         for method, judged in ((CHANCE, chance), (ROCCHIO, first)):
             scores, seconds = _rocchio(collection.bm25, query, judged, y)
             points = [f"{how.beta:g}, {how.gamma:g}, {how.n_words}" for how in FEEDBACKS]
-            _add(found, method, points, scores, y, np.setdiff1d(rest, judged), seconds)
+            _add(results, method, points, scores, y, np.setdiff1d(rest, judged), seconds)
         for method, (features, estimator) in learners().items():
             began = process_time()
             f = _learnt(estimator, collection.features[features], query, first, presumed, y)
             seconds = process_time() - began
             scores = _sized(f) + np.outer(SHARES, _sized(bm25))
-            _add(found, method, [f"{share:g}" for share in SHARES], scores, y, rest, seconds)
-    for outcome in found.values():
+            _add(results, method, [f"{share:g}" for share in SHARES], scores, y, rest, seconds)
+    for outcome in results.values():
         outcome["values"] = np.transpose(outcome["values"]).tolist()
         outcome["seconds"] = float(np.median(outcome["seconds"]))
-    return found
+    return results
 
 
 def _rocchio(index: BM25Index, query: int, judged: Ints, y: Floats) -> tuple[Floats, float]:
@@ -177,10 +177,10 @@ def _sized(scores: Floats) -> Floats:
 
 
 def _add(
-    found: dict[str, Any], method: str, points: list[str], scores: Floats, y: Floats, rows: Ints, seconds: float
+    results: dict[str, Any], method: str, points: list[str], scores: Floats, y: Floats, rows: Ints, seconds: float
 ) -> None:
     """Note the AP of each point for one query."""
-    outcome = found.setdefault(method, {"points": points, "values": [], "seconds": []})
+    outcome = results.setdefault(method, {"points": points, "values": [], "seconds": []})
     # points stand as queries of one evaluation
     grades, of_point = np.tile(y[rows], len(scores)), np.repeat(np.arange(len(scores)), len(rows))
     values = evaluate(grades, scores[:, rows].ravel(), of_point, "AP", n_jobs=1)["AP"].values

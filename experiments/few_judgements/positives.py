@@ -39,16 +39,16 @@ def positives_table(options: ExperimentOptions, pool: TopicPool, repeats: int, t
     Returns: AP by the number of known rows; the gain over RankRLS on text with Wilcoxon's test over topics.
     """
     options.expect(len(topics) * len(N_KNOWN) * repeats)
-    found = {
+    results = {
         n: [[_cell(options, pool, topic, n, repeat) for repeat in range(repeats)] for topic in topics] for n in N_KNOWN
     }
     rows: list[tuple[Cell, ...]] = []
     for method in (NAMED, MEAN, *learners()):
         cells: list[Cell] = []
         for n in N_KNOWN:
-            values, bar = (_by_topic(found[n], name) for name in (method, RANKRLS))
+            values, bar = (_by_topic(results[n], name) for name in (method, RANKRLS))
             cells += [float(values.mean()), f"{(values - bar).mean():+.3f} ({p_text(values - bar, '.1g', '')})"]
-        seconds = float(np.median([draw[method][1] for draws in found[N_KNOWN[-1]] for draw in draws]))
+        seconds = float(np.median([draw[method][1] for draws in results[N_KNOWN[-1]] for draw in draws]))
         rows.append((method, *cells, f"{1000 * seconds:.0f}" if seconds else ""))
     return ReportTable(
         f"{pool.name}: AP of {len(topics)} topics from known rows alone",

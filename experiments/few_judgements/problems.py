@@ -21,7 +21,7 @@ RARE = range(20, 101)
 N_CATEGORIES = 25
 """Categories of Wikispeedia, the largest."""
 TEST_SHARE = 1 / 3
-LEAST_TEST = 3
+MIN_TEST = 3
 """Rows of a topic in the test part, without which it is not measured there."""
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ class TopicPool:
     def spread(self, n: int) -> list[str]:
         """Choose n topics (all, where there are fewer), evenly over their sizes, the smallest first."""
         sizes = sorted((float(y.sum()), topic) for topic, y in self.about.items())
-        return [sizes[at][1] for at in np.unique(np.linspace(0, len(sizes) - 1, min(n, len(sizes))).astype(int))]
+        return [sizes[index][1] for index in np.unique(np.linspace(0, len(sizes) - 1, min(n, len(sizes))).astype(int))]
 
 
 @cache
@@ -115,5 +115,5 @@ def _pool(
     name: str, rows: _Rows, is_test: NDArray[np.bool_], about: dict[str, Floats], names: Iterable[str]
 ) -> TopicPool:
     cosines = rows.text @ rows.vectoriser.transform(names).T
-    named = {topic: cosines[:, [at]].toarray()[:, 0] for at, topic in enumerate(about)}
+    named = {topic: cosines[:, [index]].toarray()[:, 0] for index, topic in enumerate(about)}
     return TopicPool(name, rows.text, rows.smooth, is_test, about, named)

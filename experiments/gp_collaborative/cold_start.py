@@ -41,7 +41,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
     options.expect(len(KNOWN_RATINGS) * repeats)
-    found = {k: [_result(options, k, repeat) for repeat in range(repeats)] for k in KNOWN_RATINGS}
+    outcomes = {k: [_result(options, k, repeat) for repeat in range(repeats)] for k in KNOWN_RATINGS}
     return Report(
         "New items: features only, or a few ratings",
         f"{repeats} draws of {N_USERS} users with at least 30 ratings of the {N_MOVIES} drawn movies, of which {N_NEW} "
@@ -49,8 +49,8 @@ def run(options: ExperimentOptions) -> Report:
         "mean: shrunk means and user levels. Content only: ridge regression of each user's ratings on the genres. "
         "CGPR: CollaborativeGP('gaussian') with the genres. Means over users; p: Wilcoxon's test over users of CGPR "
         "against the method.",
-        tuple(_table(measure, found) for measure in WORDS),
-        tuple(_finding(k, results) for k, results in found.items()),
+        tuple(_table(measure, outcomes) for measure in WORDS),
+        tuple(_finding(k, results) for k, results in outcomes.items()),
     )
 
 
@@ -91,8 +91,8 @@ def predicted(k: int, seed: list[int]) -> dict[str, dict[str, list[float]]]:
 
 def _errors(scores: Floats, Y: Floats, asked: NDArray[np.bool_]) -> dict[str, list[float]]:
     absolute, wrong = [], []
-    for f, y, at in zip(scores, Y, asked, strict=True):
-        f, y = np.clip(f[at], 1.0, 5.0), y[at]
+    for f, y, index in zip(scores, Y, asked, strict=True):
+        f, y = np.clip(f[index], 1.0, 5.0), y[index]
         i, j = np.triu_indices(len(y), 1)
         differs = y[i] != y[j]
         share = 0.5 - 0.5 * np.sign(f[i] - f[j]) * np.sign(y[i] - y[j])
@@ -102,21 +102,21 @@ def _errors(scores: Floats, Y: Floats, asked: NDArray[np.bool_]) -> dict[str, li
 
 
 def _values(results: list[dict[str, Any]], name: str, measure: str) -> Floats:
-    return np.concatenate([np.array(one[name][measure], dtype=np.float64) for one in results])
+    return np.concatenate([np.array(entry[name][measure], dtype=np.float64) for entry in results])
 
 
-def _table(measure: str, found: dict[int, list[dict[str, Any]]]) -> ReportTable:
+def _table(measure: str, outcomes: dict[int, list[dict[str, Any]]]) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
     for name in METHODS:
         cells: list[Cell] = [name]
-        for results in found.values():
+        for results in outcomes.values():
             values = _values(results, name, measure)
             cells.append(float(np.nanmean(values)))
             gaps = _values(results, "CGPR", measure) - values
             cells.append("" if name == "CGPR" else f"{wilcoxon(gaps[~np.isnan(gaps)]):.1g}")
         rows.append(tuple(cells))
     columns = ["method"]
-    for k in found:
+    for k in outcomes:
         columns += [f"{k} ratings", f"p, {k} ratings"]
     return ReportTable(f"{WORDS[measure]} of ratings of new movies", tuple(columns), tuple(rows))
 

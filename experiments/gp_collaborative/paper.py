@@ -57,12 +57,12 @@ def _cell(options: ExperimentOptions, name: str, n: int, repeat: int) -> dict[st
         return errors(known, train, N_USERS, lambda: method(known, train, "correlation", N_USERS))
 
     key = {"experiment": "collaborative-paper", "name": name, "n": n, "repeat": repeat}
-    found: dict[str, Any] = options.result(key, compute)
-    return found
+    results: dict[str, Any] = options.result(key, compute)
+    return results
 
 
 def _p(measure: str, cells: dict[Any, Any], sizes: tuple[int, ...], name: str, other: str) -> str:
-    of, others = ([one for n in sizes for one in cells[which, n]] for which in (name, other))
+    of, others = ([item for n in sizes for item in cells[which, n]] for which in (name, other))
     return p_over_users(of, others, measure)
 
 

@@ -85,8 +85,8 @@ def _cell(options: ExperimentOptions, name: str, kind: str, n: int, repeat: int,
             return errors(known, train, judged, lambda: CHEAP[name](known, train))
         return errors(known, train, judged, lambda: METHODS[name](known, train, kind, judged))
 
-    found: dict[str, Any] = options.result(key, compute)
-    return found
+    results: dict[str, Any] = options.result(key, compute)
+    return results
 
 
 def values_of(cells: list[dict[str, Any]], measure: str) -> Floats:
@@ -113,7 +113,7 @@ def _table(measure: str, rows: list[tuple[str, str]], cells: dict[Any, Any], siz
         means = [float(np.nanmean(values_of(cells[name, kind, n], measure))) for n in sizes]
         p = ""
         if name.startswith("CGP"):
-            of, others = ([one for n in sizes for one in cells[which, kind, n]] for which in (name, name[1:]))
+            of, others = ([entry for n in sizes for entry in cells[which, kind, n]] for which in (name, name[1:]))
             p = p_over_users(of, others, measure)
         lines.append((name, kind, *means, p))
     paper = [(f"{name} (paper, EachMovie)", "correlation", *of, "") for name, of in PAPER[measure].items()]
@@ -127,8 +127,8 @@ def _scaling(options: ExperimentOptions, scales: tuple[tuple[int, int], ...]) ->
     rows: list[tuple[Cell, ...]] = []
     for n_items, n_users in scales:
         key = {"experiment": "collaborative", "table": "iteration", "items": n_items, "users": n_users}
-        found = options.result(key, lambda items=n_items, users=n_users: _seconds(items, users))  # type: ignore[misc]
-        rows.append((n_items, n_users, int(found[0]), *found[1:]))
+        results = options.result(key, lambda items=n_items, users=n_users: _seconds(items, users))  # type: ignore[misc]
+        rows.append((n_items, n_users, int(results[0]), *results[1:]))
     return ReportTable(
         "Processor seconds of one iteration of expectation maximisation, every rating of the users known",
         ("items", "users", "ratings", "CGPR", "CGPOR"),
@@ -142,7 +142,7 @@ def _seconds(n_items: int, n_users: int) -> list[float]:
     Y = movies().Y[:n_users, :n_items]
     seen = ~np.isnan(Y)
     ratings = sparse.csr_array((Y[seen], np.nonzero(seen)), shape=Y.shape)
-    found = [float(seen.sum())]
+    results = [float(seen.sum())]
     for likelihood in ("gaussian", "ordinal"):
         options = SharedPrior(
             likelihood, None, user_scales=True, free_thresholds=False, start="levels", max_iter=1, tol=0.0, n_jobs=None
@@ -152,8 +152,8 @@ def _seconds(n_items: int, n_users: int) -> list[float]:
         began = time.process_time()
         _, totals = e_step(model, population, encoded, last, None)
         population.m_step(totals, population, 1.0)
-        found.append(time.process_time() - began)
-    return found
+        results.append(time.process_time() - began)
+    return results
 
 
 def _findings(cells: dict[Any, Any], sizes: tuple[int, ...]) -> tuple[str, ...]:

@@ -32,9 +32,9 @@ def constant(X: Floats, y: Floats, Z: Floats) -> Guess:
 
 def ridge(X: Floats, y: Floats, Z: Floats) -> Guess:
     """Ridge regression on the grades, rounded: mord's OrdinalRidge; its penalty by leave-one-out."""
-    found = RidgeCV(ALPHAS).fit(X, y).predict(Z)
+    results = RidgeCV(ALPHAS).fit(X, y).predict(Z)
     levels = np.unique(y)
-    nearest = levels[np.abs(found[:, None] - levels).argmin(axis=1)]
+    nearest = levels[np.abs(results[:, None] - levels).argmin(axis=1)]
     return nearest, nearest
 
 
@@ -62,8 +62,8 @@ def logistic_thresholds(X: Floats, y: Floats, Z: Floats) -> Guess:
     def error(C: float) -> float:
         return float(np.mean([np.abs(all_thresholds(X[a], y[a], X[b], C) - y[b]).mean() for a, b in folds]))
 
-    found = all_thresholds(X, y, Z, min(CS, key=error))
-    return found, found
+    results = all_thresholds(X, y, Z, min(CS, key=error))
+    return results, results
 
 
 def by_classes(model: Any) -> Callable[[Floats, Floats, Floats], Guess]:

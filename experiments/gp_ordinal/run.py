@@ -31,7 +31,7 @@ SETS = (
     "affairs", "auto_riskness", "bostonhousing", "bostonhousing_ord", "cement_strength", "glass", "winequality-red",
     "wisconsin_breast_ord",
 )  # fmt: skip
-MOST_ROWS = 200
+MAX_ROWS = 200
 WORDS = {"absolute": "Mean absolute error", "wrong": "Zero-one error"}
 
 
@@ -52,7 +52,7 @@ def run(options: ExperimentOptions) -> Report:
     }
     return Report(
         "Ordinal regression on small sets",
-        f"Two thirds of the rows to train on, {MOST_ROWS} at most, all others to test on; {repeats} draws. Columns "
+        f"Two thirds of the rows to train on, {MAX_ROWS} at most, all others to test on; {repeats} draws. Columns "
         "have mean 0 and standard deviation 1 on the training rows. The absolute error is that of the median grade, "
         "the zero-one error that of the most probable grade. Penalties of ridge and logistic regression by "
         "leave-one-out or fivefold cross-validation on the training rows; Gaussian processes learn all "
@@ -72,15 +72,15 @@ def read_set(name: str) -> tuple[Floats, Floats]:
 
 
 def _cell(options: ExperimentOptions, name: str, method: str, repeat: int) -> dict[str, float]:
-    key = {"experiment": "ordinal", "set": name, "method": method, "repeat": repeat, "most": MOST_ROWS}
-    found: dict[str, float] = options.result(key, lambda: _trial(options, name, method, repeat))
-    return found
+    key = {"experiment": "ordinal", "set": name, "method": method, "repeat": repeat, "most": MAX_ROWS}
+    results: dict[str, float] = options.result(key, lambda: _trial(options, name, method, repeat))
+    return results
 
 
 def _trial(options: ExperimentOptions, name: str, method: str, repeat: int) -> dict[str, float]:
     X, y = read_set(name)
     order = np.random.default_rng([options.seed, repeat]).permutation(len(y))
-    train, test = np.split(order, [min(2 * len(y) // 3, MOST_ROWS)])
+    train, test = np.split(order, [min(2 * len(y) // 3, MAX_ROWS)])
     mean, deviation = X[train].mean(axis=0), X[train].std(axis=0)
     X = (X - mean) / np.where(deviation > 0.0, deviation, 1.0)
     began = time.process_time()

@@ -56,10 +56,10 @@ def citations_table(
                 )
                 for r in range(repeats)
             ]
-            found = {name: np.mean([part[name] for part in parts], axis=0) for name in COLLECTIONS if name != source}
-            shown = (float(found[name].mean()) if name in found else "" for name in COLLECTIONS)
+            results = {name: np.mean([part[name] for part in parts], axis=0) for name in COLLECTIONS if name != source}
+            shown = (float(results[name].mean()) if name in results else "" for name in COLLECTIONS)
             rows.append((f"LinkLearn, {way.name}", source, *shown))
-            findings += [_against(found[to], tuned[to], source, way.name, to) for to in SOURCES if to != source]
+            findings += [_against(results[to], tuned[to], source, way.name, to) for to in SOURCES if to != source]
     table = ReportTable(
         "Learnt from citations: AP of the other collections",
         ("ranker", "citations of", *COLLECTIONS),
@@ -69,11 +69,11 @@ def citations_table(
     return table, findings
 
 
-def _against(found: Any, tuned: list[float], source: str, way: str, to: str) -> str:
+def _against(results: Any, tuned: list[float], source: str, way: str, to: str) -> str:
     # rounded, so that equal values are ties
-    gap = np.round(found - np.asarray(tuned), 9)
+    gap = np.round(results - np.asarray(tuned), 9)
     return (
         f"LinkLearn, {way}, learnt from the citations of {source} against tuned BM25, AP of {to}'s {len(gap)} queries: "
-        f"{found.mean():.4f} against {np.mean(tuned):.4f} ({found.mean() / np.mean(tuned) - 1:+.1%}, p = "
+        f"{results.mean():.4f} against {np.mean(tuned):.4f} ({results.mean() / np.mean(tuned) - 1:+.1%}, p = "
         f"{wilcoxon(gap):.2g}; higher on {(gap > 0).sum()}, lower on {(gap < 0).sum()})."
     )

@@ -19,7 +19,7 @@ from corank.comparison.report import Report
 from corank.errors import InputError
 from corank.tables import Cell, ReportTable
 from corank.text import BM25, Corpus, LinkLearn, Links, split_links
-from corank.text.training import MOST_QUERIES, check_steps
+from corank.text.training import MAX_QUERIES, check_steps
 from experiments.datasets.smart import COLLECTIONS, read_citations, read_topics
 from experiments.linklearn.plot import plot_validation
 from experiments.linklearn.problems import (
@@ -57,12 +57,12 @@ def run(options: ExperimentOptions) -> Report:
     """
     repeats, sources = options.repeats or (1 if options.quick else REPEATS), SOURCES[:1] if options.quick else SOURCES
     options.expect(len(bm25_grid()) + len(sources) * repeats * (len(RATES) + 1))
-    grid = {at: options.result({"bm25": at}, partial(everywhere, BM25(*at).to_index)) for at in bm25_grid()}
+    grid = {index: options.result({"bm25": index}, partial(everywhere, BM25(*index).to_index)) for index in bm25_grid()}
     picks = {name: list(grid)[best_elsewhere(list(grid.values()), name)] for name in COLLECTIONS}
     tuned: Values = {name: grid[picks[name]][name] for name in COLLECTIONS}
     fits = {source: [_fits(options, source, r) for r in range(repeats)] for source in sources}
     plot = options.folder / "linklearn-validation.png"
-    plot_validation({source: ones[0] for source, ones in fits.items()}, plot)
+    plot_validation({source: entries[0] for source, entries in fits.items()}, plot)
     return Report(
         "LinkLearn as in the paper, and ours",
         "Both forms learn from the same links and stop by the average precision on links of other documents: halves of "
@@ -80,12 +80,12 @@ def run(options: ExperimentOptions) -> Report:
 
 def _fits(options: ExperimentOptions, source: str, repeat: int) -> dict[str, Any]:
     """Return ours, the paper's at every rate, and the one of these that validation chooses."""
-    seed, found = options.seed + repeat, {}
+    seed, results = options.seed + repeat, {}
     for rate in (None, *RATES):
         key = {"source": source, "rate": rate, "repeat": repeat, "steps": None if rate is None else STEPS}
-        found[rate] = options.result(key, partial(learn, source, rate, seed))
-    best = max(RATES, key=lambda rate: max(found[rate]["curve"], default=0.0))
-    return {OURS: found[None], PAPER: {**found[best], "rate": best}, "rates": [found[rate] for rate in RATES]}
+        results[rate] = options.result(key, partial(learn, source, rate, seed))
+    best = max(RATES, key=lambda rate: max(results[rate]["curve"], default=0.0))
+    return {OURS: results[None], PAPER: {**results[best], "rate": best}, "rates": [results[rate] for rate in RATES]}
 
 
 def learn(source: str, rate: float | None, seed: int) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def links_of(source: str, seed: int) -> tuple[Links, Links]:
     if source == SOURCES[-1]:
         training, validation = halves(Variant("", N_WORDS), seed)
         # so few that early stopping uses all: the same texts for both forms
-        return training, validation.take(np.random.default_rng(seed).permutation(len(validation))[:MOST_QUERIES])
+        return training, validation.take(np.random.default_rng(seed).permutation(len(validation))[:MAX_QUERIES])
     return split_links(Corpus.of(read_topics(source).texts), read_citations(source), 0.3, random_state=seed)
 
 
@@ -131,13 +131,15 @@ def _model(rate: float | None, n_texts: int, seed: int) -> LinkLearn:
 def _curve(fits: dict[str, list[dict[str, Any]]]) -> ReportTable:
     """Return the average precision on validation links while the first repeat learns."""
     rows: list[tuple[Cell, ...]] = []
-    for source, ones in fits.items():
+    for source, entries in fits.items():
         for form in (PAPER, OURS):
-            one = ones[0][form]
-            curve, texts = one["curve"], one["texts"]
-            at = int(np.argmax(curve))
+            item = entries[0][form]
+            curve, texts = item["curve"], item["texts"]
+            index = int(np.argmax(curve))
             shown = [curve[0], *(curve[round(share * (len(curve) - 1))] for share in (0.25, 0.5, 0.75)), curve[-1]]
-            rows.append((form, source, *shown, curve[at], texts[at], round(texts[at] / one["n_texts"], 2), texts[-1]))
+            rows.append(
+                (form, source, *shown, curve[index], texts[index], round(texts[index] / item["n_texts"], 2), texts[-1])
+            )
     return ReportTable(
         "Validation during training (the paper's Figure 1): AP of links of other documents",
         ("form", "links of", "start", "1/4", "1/2", "3/4", "end", "best", "texts until then", "passes", "texts in all"),
@@ -150,14 +152,16 @@ def _curve(fits: dict[str, list[dict[str, Any]]]) -> ReportTable:
 
 def _links(fits: dict[str, list[dict[str, Any]]]) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
-    for source, ones in fits.items():
-        bm25 = float(np.mean([one[OURS]["bm25"] for one in ones]))
+    for source, entries in fits.items():
+        bm25 = float(np.mean([item[OURS]["bm25"] for item in entries]))
         rows.append(("BM25", source, bm25, 0.0, "", ""))
         for form in (PAPER, OURS):
-            found = float(np.mean([one[form]["links"] for one in ones]))
-            rate = ", ".join(f"{one[form]['rate']:g}" for one in ones) if form == PAPER else ""
-            seconds = sum(part["seconds"] for one in ones for part in (one["rates"] if form == PAPER else [one[OURS]]))
-            rows.append((form, source, found, found / bm25 - 1.0, rate, round(seconds / len(ones), 1)))
+            results = float(np.mean([item[form]["links"] for item in entries]))
+            rate = ", ".join(f"{item[form]['rate']:g}" for item in entries) if form == PAPER else ""
+            seconds = sum(
+                part["seconds"] for item in entries for part in (item["rates"] if form == PAPER else [item[OURS]])
+            )
+            rows.append((form, source, results, results / bm25 - 1.0, rate, round(seconds / len(entries), 1)))
     return ReportTable(
         "Finding links: AP on the documents that were not used for training",
         ("form", "links of", "AP", "gain", "rate", "processor seconds"), tuple(rows), digits=3,
@@ -170,9 +174,9 @@ def _collections(fits: dict[str, list[dict[str, Any]]], tuned: Values) -> Report
     rows: list[tuple[Cell, ...]] = []
     for metric in METRICS:
         rows.append((TUNED, "", metric, *(float(np.mean(tuned[name][metric])) for name in COLLECTIONS)))
-        for source, ones in fits.items():
+        for source, entries in fits.items():
             for form in (PAPER, OURS):
-                mean = _mean(ones, form)
+                mean = _mean(entries, form)
                 shown = (float(np.mean(mean[name][metric])) if name in mean else "" for name in COLLECTIONS)
                 rows.append((form, source, metric, *shown))
     return ReportTable(
@@ -181,8 +185,8 @@ def _collections(fits: dict[str, list[dict[str, Any]]], tuned: Values) -> Report
     )  # fmt: skip
 
 
-def _mean(ones: list[dict[str, Any]], form: str) -> Values:
-    parts = [one[form]["collections"] for one in ones]
+def _mean(entries: list[dict[str, Any]], form: str) -> Values:
+    parts = [item[form]["collections"] for item in entries]
     return {
         name: {metric: np.mean([part[name][metric] for part in parts], axis=0).tolist() for metric in METRICS}
         for name in parts[0]
@@ -192,8 +196,8 @@ def _mean(ones: list[dict[str, Any]], form: str) -> Values:
 def _findings(fits: dict[str, list[dict[str, Any]]], tuned: Values) -> list[str]:
     """Compare the forms with each other and with BM25, in AP over the queries of all collections searched."""
     sentences = []
-    for source, ones in fits.items():
-        of = {form: _mean(ones, form) for form in (PAPER, OURS)} | {TUNED: tuned}
+    for source, entries in fits.items():
+        of = {form: _mean(entries, form) for form in (PAPER, OURS)} | {TUNED: tuned}
         names = [name for name in COLLECTIONS if name != source]
         pooled = {row: np.concatenate([values[name]["AP"] for name in names]) for row, values in of.items()}
         for row, base in ((PAPER, TUNED), (OURS, TUNED), (OURS, PAPER)):

@@ -32,17 +32,17 @@ def plot_functions(best: list[list[float]], plain: list[list[float]], path: Path
     bm25 = [tf / (tf + 1.2), np.log1p(np.exp(idf)), 1.0 / (1.0 + 1.2 * (0.25 + 0.75 * ratio))]
     figure, panels = _panels(3)
     labels = ("occurrences of a word in the document", "log(N/df)", "length / mean length")
-    for at, (panel, x, label) in enumerate(zip(panels, (tf, idf, ratio), labels, strict=True)):
+    for index, (panel, x, label) in enumerate(zip(panels, (tf, idf, ratio), labels, strict=True)):
         lines = (
-            ("BM25", bm25[at], ":"),
-            ("LinkLearn, whole articles", plain[at], "--"),
-            ("LinkLearn, queries", best[at], "-"),
+            ("BM25", bm25[index], ":"),
+            ("LinkLearn, whole articles", plain[index], "--"),
+            ("LinkLearn, queries", best[index], "-"),
         )
         for name, values, style in lines:
             shown = np.asarray(values)
-            panel.plot(x, shown / shown[0 if at == 0 else len(x) // 2], style, label=name)
+            panel.plot(x, shown / shown[0 if index == 0 else len(x) // 2], style, label=name)
         panel.set_xlabel(label)
-        if at == 0:
+        if index == 0:
             panel.set_xscale("log")
     panels[0].set_ylabel("weight")
     panels[0].legend(fontsize=8, frameon=False)
@@ -58,9 +58,9 @@ def plot_validation(fits: dict[str, dict[str, Any]], path: Path) -> None:
     """
     figure, panels = _panels(len(fits))
     for panel, (source, fit) in zip(panels, fits.items(), strict=True):
-        for name, one in fit.items():
-            for at, line in enumerate(one if isinstance(one, list) else [one]):
-                style, label = (":", "" if at else "other rates") if isinstance(one, list) else ("-", name)
+        for name, item in fit.items():
+            for index, line in enumerate(item if isinstance(item, list) else [item]):
+                style, label = (":", "" if index else "other rates") if isinstance(item, list) else ("-", name)
                 panel.plot(line["texts"], line["curve"], style, color="grey" if style == ":" else None, label=label)
         panel.set_title(f"links of {source}", fontsize=9)
         panel.set_xlabel("texts used")

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 METRICS = ("P@10", "BEP", "AP")
 
-MOST_TEXTS = 300
+MAX_TEXTS = 300
 """Number of texts for which links are searched."""
 
 SPREAD = 0.6
@@ -53,8 +53,8 @@ class Searched:
         qid = np.repeat(np.arange(len(scores[0])), scores[0].shape[1])
         X = np.column_stack([each.ravel() for each in scores])
         total = X[:, 0] if len(indices) == 1 else ColumnMean(range(len(indices))).fit(X, qid=qid).predict(X, qid=qid)
-        found = evaluate(self.relevant.ravel(), total, qid, METRICS)
-        return {metric: found[metric].values.tolist() for metric in METRICS}
+        results = evaluate(self.relevant.ravel(), total, qid, METRICS)
+        return {metric: results[metric].values.tolist() for metric in METRICS}
 
 
 @dataclass(frozen=True)
@@ -99,22 +99,22 @@ def paper_form(rate: float, n_texts: int, seed: int) -> LinkLearn:
 
 def fit_paper_form(training: Links, validation: Links, seed: int) -> LinkLearn:
     """Fit the paper's form at every rate, and return the model with the highest average precision on validation."""
-    found = []
+    results = []
     for rate in RATES:
         with suppress(InputError):  # diverged
-            found.append(paper_form(rate, len(training), seed).fit(training, validation))
-    return min(found, key=lambda model: float(model.validation_errors_.min()))
+            results.append(paper_form(rate, len(training), seed).fit(training, validation))
+    return min(results, key=lambda model: float(model.validation_errors_.min()))
 
 
 @cache
 def searched() -> dict[str, Searched]:
     """Read the collections."""
-    found = {}
+    results = {}
     for name in COLLECTIONS:
         topics = read_topics(name)
         corpus = Corpus.of(topics.texts)
-        found[name] = Searched(corpus, corpus.count(topics.queries), topics.relevant.astype(np.float64))
-    return found
+        results[name] = Searched(corpus, corpus.count(topics.queries), topics.relevant.astype(np.float64))
+    return results
 
 
 def everywhere(
@@ -125,11 +125,11 @@ def everywhere(
 
     fused_with: a ranker for each collection, whose scores are averaged with the others.
     """
-    found = {}
+    results = {}
     for name, collection in searched().items():
         others = [] if fused_with is None else [fused_with[name].to_index(collection.corpus)]
-        found[name] = collection.values(to_index(collection.corpus), *others)
-    return found
+        results[name] = collection.values(to_index(collection.corpus), *others)
+    return results
 
 
 def bm25_grid() -> list[tuple[float, float]]:
@@ -168,7 +168,7 @@ def halves(variant: Variant, seed: int) -> tuple[Links, Links]:
 
 def link_precision(to_index: Callable[[Corpus], Index], links: Links) -> float:
     """Return the mean AP with some texts of the links as queries and their linked documents as relevant."""
-    chosen = np.linspace(0, len(links) - 1, min(MOST_TEXTS, len(links))).astype(int)
+    chosen = np.linspace(0, len(links) - 1, min(MAX_TEXTS, len(links))).astype(int)
     asked = links.take(chosen)
     grades = asked.grades()
     scores = to_index(links.corpus).scores(asked.texts)

@@ -54,11 +54,11 @@ def compare_review(name: str, seed: int, steps: int) -> dict[str, float]:
     corpus, others = _read(name)[1], [other for other in REVIEWS if other != name]
     tuned = max(K1S, key=lambda k1: sum(_by_bm25(other, k1) for other in others))
     training, validation = _citations(others, seed)
-    found = {WAYS[0]: from_one_relevant(name, _cosines(corpus)), WAYS[1]: _by_bm25(name, tuned)}
+    results = {WAYS[0]: from_one_relevant(name, _cosines(corpus)), WAYS[1]: _by_bm25(name, tuned)}
     for way in LEARNT:
         model = way.fitted(training, validation, seed, steps)
-        found[way.name] = from_one_relevant(name, _by_index(model.to_index(corpus)))
-    return found
+        results[way.name] = from_one_relevant(name, _by_index(model.to_index(corpus)))
+    return results
 
 
 @cache
@@ -85,10 +85,10 @@ def _citations(names: list[str], seed: int) -> tuple[Links, Links]:
     texts, ids, pairs = [], [], []
     for name in names:
         records = _read(name)[0]
-        for at, own in enumerate(records.ids):
-            texts.append(f"{records.titles[at]}\n{records.abstracts[at]}")
+        for position, own in enumerate(records.ids):
+            texts.append(f"{records.titles[position]}\n{records.abstracts[position]}")
             ids.append(f"{name} {own}")
-            pairs += [(f"{name} {own}", f"{name} {cited}") for cited in records.references[at]]
+            pairs += [(f"{name} {own}", f"{name} {cited}") for cited in records.references[position]]
     return split_links(Corpus.of(texts, ids), pairs, 0.3, random_state=seed)
 
 

@@ -69,7 +69,7 @@ def run(options: ExperimentOptions) -> Report:
     repeats, steps = options.repeats or (1 if options.quick else REPEATS), STEPS
     variants = (PAPER, PLAIN, QUERIES, VARIANTS[-1]) if options.quick else VARIANTS
     options.expect(len(bm25_grid()) + sum(repeats if variant.n_words else 1 for variant in variants))
-    grid = {at: options.result({"bm25": at}, partial(everywhere, BM25(*at).to_index)) for at in bm25_grid()}
+    grid = {index: options.result({"bm25": index}, partial(everywhere, BM25(*index).to_index)) for index in bm25_grid()}
     picks = {name: list(grid)[best_elsewhere(list(grid.values()), name)] for name in COLLECTIONS}
     learnt = {
         variant: [
@@ -81,18 +81,18 @@ def run(options: ExperimentOptions) -> Report:
         ]
         for variant in variants
     }
-    found = {variant: _mean([one["collections"] for one in ones]) for variant, ones in learnt.items()}
-    fused = {variant: _mean([one["fused"] for one in ones]) for variant, ones in learnt.items()}
+    results = {variant: _mean([item["collections"] for item in entries]) for variant, entries in learnt.items()}
+    fused = {variant: _mean([item["fused"] for item in entries]) for variant, entries in learnt.items()}
     ours = [variant for variant in variants if not variant.is_paper]
     ways, both = (
-        {name: ours[best_elsewhere([of[v] for v in ours], name)] for name in COLLECTIONS} for of in (found, fused)
+        {name: ours[best_elsewhere([of[v] for v in ours], name)] for name in COLLECTIONS} for of in (results, fused)
     )
     rows: dict[str, Values] = {
         "BM25, k1 = 1.2, b = 0.75": grid[1.2, 0.75],
         "BM25, tuned on the others": {name: grid[picks[name]][name] for name in COLLECTIONS},
-        AS_IN_PAPER: found[PAPER],
-        "LinkLearn, whole articles, plain tf": found[PLAIN],
-        CHOSEN: {name: found[ways[name]][name] for name in COLLECTIONS},
+        AS_IN_PAPER: results[PAPER],
+        "LinkLearn, whole articles, plain tf": results[PLAIN],
+        CHOSEN: {name: results[ways[name]][name] for name in COLLECTIONS},
         BOTH: {name: fused[both[name]][name] for name in COLLECTIONS},
     }
     tuned = {name: values["AP"] for name, values in rows["BM25, tuned on the others"].items()}
@@ -107,7 +107,7 @@ def run(options: ExperimentOptions) -> Report:
         "are stemmed, without stop words. BM25's k1 and b, and the variant, are chosen for each collection by the mean "
         f"AP over the queries of the other three. {repeats} repeats split and cut the articles again (whole articles "
         "are used once); a query's value is the mean of its repeats. Tests are Wilcoxon's over queries, two-sided.",
-        (_by_collection(rows, picks, ways, both), _by_way(found, fused), _links_table(learnt), citations, reviews),
+        (_by_collection(rows, picks, ways, both), _by_way(results, fused), _links_table(learnt), citations, reviews),
         (*_findings(rows), *by_citations, finding),
         (plot,),
     )
@@ -125,7 +125,7 @@ def learn(variant: Variant, seed: int, steps: int, picks: dict[str, tuple[float,
     seconds = time.process_time() - began
     return {
         "collections": everywhere(model.to_index),
-        "fused": everywhere(model.to_index, {name: BM25(*at) for name, at in picks.items()}),
+        "fused": everywhere(model.to_index, {name: BM25(*index) for name, index in picks.items()}),
         "links": link_precision(model.to_index, validation),
         "bm25": max(link_precision(BM25(k1, b).to_index, validation) for k1, b in LINK_GRID),
         "steps": model.n_iter_,
@@ -174,13 +174,13 @@ def _by_collection(
     )
 
 
-def _by_way(found: dict[Variant, Values], fused: dict[Variant, Values]) -> ReportTable:
+def _by_way(results: dict[Variant, Values], fused: dict[Variant, Values]) -> ReportTable:
     cells: list[tuple[Cell, ...]] = [
         (
-            variant.name, *(float(np.mean(found[variant][name]["AP"])) for name in COLLECTIONS),
-            *(float(np.mean(_pooled(of[variant], "AP"))) for of in (found, fused)),
+            variant.name, *(float(np.mean(results[variant][name]["AP"])) for name in COLLECTIONS),
+            *(float(np.mean(_pooled(of[variant], "AP"))) for of in (results, fused)),
         )
-        for variant in found
+        for variant in results
     ]  # fmt: skip
     return ReportTable("AP of every variant", ("variant", *COLLECTIONS, "all queries", "with BM25"), tuple(cells))
 
@@ -189,11 +189,12 @@ def _links_table(learnt: dict[Variant, list[dict[str, Any]]]) -> ReportTable:
     cells: list[tuple[Cell, ...]] = [
         (
             variant.name,
-            *(float(np.mean([one[key] for one in ones])) for key in ("bm25", "links")),
-            float(np.mean([one["links"] / one["bm25"] - 1.0 for one in ones])),
-            round(float(np.mean([one["steps"] for one in ones]))), float(np.mean([one["seconds"] for one in ones])),
+            *(float(np.mean([item[key] for item in entries])) for key in ("bm25", "links")),
+            float(np.mean([item["links"] / item["bm25"] - 1.0 for item in entries])),
+            round(float(np.mean([item["steps"] for item in entries]))),
+            float(np.mean([item["seconds"] for item in entries])),
         )
-        for variant, ones in learnt.items()
+        for variant, entries in learnt.items()
     ]  # fmt: skip
     return ReportTable(
         "Finding links: AP on the half that was not used for training",

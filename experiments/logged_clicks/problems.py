@@ -91,7 +91,7 @@ def clicks(part: Part, scores: Floats, eta: float, n_lists: int, rng: np.random.
     number = np.repeat(np.arange(n_lists), sizes[query])
     place = np.arange(len(number)) - np.repeat(np.cumsum(sizes[query]) - sizes[query], sizes[query])
     other = np.where(rng.random(n_lists) < SWAPPED, rng.integers(sizes[query]), 0)[number]
-    at = np.where(place == 0, other, np.where(place == other, 0, place))
-    rows = order[starts[query[number]] + at]
+    index = np.where(place == 0, other, np.where(place == other, 0, place))
+    rows = order[starts[query[number]] + index]
     clicked = (rng.random(len(rows)) < looks(eta)[place]) & (rng.random(len(rows)) < part.wanted[rows])
     return ClickLog.of(part.qid[rows], part.docids[rows], place + 1, clicked, impression=number)

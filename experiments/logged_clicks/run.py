@@ -54,8 +54,8 @@ def run(options: ExperimentOptions) -> Report:
             for repeat in range(repeats):
                 for fold in range(n_folds):
                     key = {"experiment": "logged-clicks", "eta": eta, "lists": n, "repeat": repeat, "fold": fold}
-                    found = options.result(key, partial(_learnt, options.seed, eta, n, repeat, fold))
-                    for way, value in found.items():
+                    results = options.result(key, partial(_learnt, options.seed, eta, n, repeat, fold))
+                    for way, value in results.items():
                         cells[eta, n, way].append(value)
     tables = [_table(eta, lists, cells) for eta in ETAS]
     longest = (None, K)
@@ -71,8 +71,8 @@ def run(options: ExperimentOptions) -> Report:
         "DCG@10 of a ranker fitted to all judgements, estimated from clicks on the production ranker's lists",
         ("queries", "estimator", "true", "mean", "deviation", "coverage", "width of interval", "never shown"),
         tuple(
-            ("all" if most is None else f"up to {K} documents", m.replace("_", "-"), *one)
-            for (m, most), one in held.items()
+            ("all" if most is None else f"up to {K} documents", m.replace("_", "-"), *item)
+            for (m, most), item in held.items()
         ),
         digits=3,
         note=f"{n_logs} logs of 2,000 lists, examination falls as 1/position; the bias is estimated from another log "
@@ -104,12 +104,15 @@ def _learnt(seed: int, eta: float, n: int, repeat: int, fold: int) -> dict[str, 
         "weighted, bias from swaps": _monotone(log, None),
         "weighted, bias by regression": _monotone(log, train),
     }
-    found = {RIVALS[0]: _ndcg(ColumnMean(BM25).fit(train.X, train.y, qid=train.qid), test), RIVALS[1]: _ndcg(old, test)}
+    results = {
+        RIVALS[0]: _ndcg(ColumnMean(BM25).fit(train.X, train.y, qid=train.qid), test),
+        RIVALS[1]: _ndcg(old, test),
+    }
     for way, bias in biases.items():
         made = click_pairs(log, train.qid, train.docids, bias=bias, clip=CLIP)
-        found[way] = _ndcg(SPD().fit(train.X, pairs=made.pairs, pair_weight=made.pair_weight), test)
-    found[RIVALS[2]] = _ndcg(SPD().fit(train.X, train.y, qid=train.qid), test)
-    return found
+        results[way] = _ndcg(SPD().fit(train.X, pairs=made.pairs, pair_weight=made.pair_weight), test)
+    results[RIVALS[2]] = _ndcg(SPD().fit(train.X, train.y, qid=train.qid), test)
+    return results
 
 
 def _monotone(log: ClickLog, train: Part | None) -> PositionBias:
@@ -140,16 +143,16 @@ def _held(seed: int, method: str, n_logs: int, longest: int | None) -> list[floa
     truth = float((worth * rows.wanted).sum() / len(rows.queries))
     if method == "self_normalised":
         truth = float((worth * rows.wanted).sum() / rows.wanted.sum())
-    found = [
+    results = [
         estimate_from_clicks(
             clicks(rows, old, 1.0, 2000, rng), new, rows.qid, rows.docids,
             metric="DCG@10", method=method, bias=bias, clip=CLIP,
         )
         for _ in range(n_logs)
     ]  # fmt: skip
-    values = np.array([one.value for one in found])
-    held = np.mean([one.low <= truth <= one.high for one in found])
-    width, unseen = np.mean([one.high - one.low for one in found]), np.mean([one.unseen for one in found])
+    values = np.array([item.value for item in results])
+    held = np.mean([item.low <= truth <= item.high for item in results])
+    width, unseen = np.mean([item.high - item.low for item in results]), np.mean([item.unseen for item in results])
     return [truth, float(values.mean()), float(values.std()), float(held), float(width), float(unseen)]
 
 
@@ -164,10 +167,10 @@ def _table(eta: float, lists: tuple[int, ...], cells: Cells) -> ReportTable:
 
 
 def _findings(lists: tuple[int, ...], cells: Cells) -> tuple[str, ...]:
-    found = []
+    results = []
     for eta in ETAS:
         of = {way: np.concatenate([cells[eta, n, way] for n in lists]) for way in (*WAYS, *RIVALS)}
         for way in WAYS[1:]:
             gap = of[way] - of[WAYS[0]]
-            found.append(f"position^-{eta:g}: {way} against plain clicks {gap.mean():+.4f} ({p_text(gap, '.1g')}).")
-    return tuple(found)
+            results.append(f"position^-{eta:g}: {way} against plain clicks {gap.mean():+.4f} ({p_text(gap, '.1g')}).")
+    return tuple(results)

@@ -109,8 +109,10 @@ def of_disjoint(aggregate: Aggregate, grid: tuple[tuple[int, int], ...]) -> Scor
     def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:
         members, used = _disjoint(grams, users)
         points = [(size, LENGTHS.index(length), length) for size, length in grid]
-        scores = [aggregate(grams, users, members[:, at, :size], length) for size, at, length in points]
-        return np.column_stack(scores), np.column_stack([used[:, at, :size].sum(axis=1) for size, at, _ in points])
+        scores = [aggregate(grams, users, members[:, position, :size], length) for size, position, length in points]
+        return np.column_stack(scores), np.column_stack(
+            [used[:, position, :size].sum(axis=1) for size, position, _ in points]
+        )
 
     return scoring
 
@@ -120,7 +122,7 @@ def of_resampled(aggregate: Aggregate) -> Scoring:
 
     def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:
         members, used = _resampled(grams, users)
-        scores = [aggregate(grams, users, members[:, at], length) for at, length in enumerate(BAG_LENGTHS)]
+        scores = [aggregate(grams, users, members[:, position], length) for position, length in enumerate(BAG_LENGTHS)]
         return np.column_stack(scores), used
 
     return scoring
@@ -131,7 +133,7 @@ def of_frequent(most: int) -> Scoring:
 
     def scoring(grams: Grams, users: Users) -> tuple[Floats, Floats]:
         scores, shares = _frequent(grams, users)
-        few = [at for at, (_, kept, _) in enumerate(_FREQUENT) if kept <= most]
+        few = [position for position, (_, kept, _) in enumerate(_FREQUENT) if kept <= most]
         return scores[:, few], shares[:, few]
 
     return scoring

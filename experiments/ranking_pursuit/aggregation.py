@@ -74,8 +74,8 @@ def _cell(options: ExperimentOptions, name: str, group: tuple[int, int], repeat:
         drawn = draw_users(DATA[name](), group, n_users, n_users, 1.0, rng)
         return try_methods(drawn, tuple(AGGREGATES), WIDTHS, AGGREGATES)
 
-    found: MethodResults = options.result(key, compute)
-    return found
+    results: MethodResults = options.result(key, compute)
+    return results
 
 
 def _table(cells: Cells, title: str, what: str, digits: int) -> ReportTable:
@@ -99,15 +99,15 @@ def _tests(cells: Cells) -> tuple[ReportTable, tuple[str, ...]]:
     p = np.reshape(holm([wilcoxon(gap) for gap in gaps]) if testable else np.ones(len(gaps)), (len(pairs), len(DATA)))
     means = np.reshape([gap.mean() for gap in gaps], p.shape)
     rows = tuple(
-        (f"{name} against {base}", *(f"{mean:+.4f} (p={one:.2g})" for mean, one in zip(*row, strict=True)))
+        (f"{name} against {base}", *(f"{mean:+.4f} (p={entry:.2g})" for mean, entry in zip(*row, strict=True)))
         for (name, base), row in zip(pairs, zip(means, p, strict=True), strict=True)
     )
     lower, higher = (p < LEVEL) & (means < 0.0), (p < LEVEL) & (means > 0.0)
     findings = tuple(
-        f"{name} against {base}: mean difference of the error {means[at].mean():+.4f}, "
-        f"{_words(lower[at], higher[at])}, "
+        f"{name} against {base}: mean difference of the error {means[index].mean():+.4f}, "
+        f"{_words(lower[index], higher[index])}, "
         f"with {_mean_share(cells, name) / _mean_share(cells, base):.1f} times the items."
-        for at, (name, base) in enumerate(pairs)
+        for index, (name, base) in enumerate(pairs)
     )
     note = (
         "Mean difference of the disagreement error over the users of all three groups; p of Wilcoxon's test over "

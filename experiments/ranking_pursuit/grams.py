@@ -12,7 +12,7 @@ from corank.core.threads import n_threads, parallel_map
 from experiments.ranking_pursuit.users import Floats, UsersRepeat
 
 # smaller numbers have subnormal squares, which make arithmetic a hundred times slower
-_LEAST = float(np.sqrt(np.finfo(np.float64).tiny))
+_MIN = float(np.sqrt(np.finfo(np.float64).tiny))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Grams:
     @property
     def is_blind(self) -> bool:
         """Whether the similarity of any two distinct items is 0, so that predictions are constant."""
-        return bool(np.exp(self.drawn.nearest / (-2.0 * self.width**2)) < _LEAST)
+        return bool(np.exp(self.drawn.nearest / (-2.0 * self.width**2)) < _MIN)
 
     def _of(self, distances: Floats) -> Floats:
         K = np.empty_like(distances)
@@ -48,7 +48,7 @@ class Grams:
         def fill(first: int, last: int) -> None:
             part = K[first:last]
             np.exp(np.multiply(distances[first:last], -0.5 / self.width**2, out=part), out=part)
-            part[part < _LEAST] = 0.0
+            part[part < _MIN] = 0.0
 
         parallel_map(fill, list(pairwise(np.linspace(0, len(K), 4 * n_threads() + 1).astype(int).tolist())))
         return K

@@ -88,13 +88,13 @@ def _squares(D, mix, factor, least, out):  # type: ignore[no-untyped-def]
 @jit
 def _best(c, squares, below, usable):  # type: ignore[no-untyped-def]
     """Return the column with the largest c²/below among those with usable > 0, and that value; -1 if there is none."""
-    at, top = -1, 0.0
+    index, top = -1, 0.0
     for j in range(len(c)):
         if usable[j] > 0.0 and squares[j] > 0.0:
             score = c[j] * c[j] / below[j]
             if score > top:
-                at, top = j, score
-    return at, top
+                index, top = j, score
+    return index, top
 
 
 @jit
@@ -112,11 +112,11 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
         end; for BASIC, whose coefficients do not change, those of all terms.
     first, last: the range of problems.
     """
-    one = np.uint64(1)
+    item = np.uint64(1)
     P = chosen.shape[1]
     for b in range(np.uint64(first), np.uint64(last)):
         begin = small.starts[b]
-        n = small.starts[b + one] - begin
+        n = small.starts[b + item] - begin
         mix, factor = small.mix, small.factor[b]
         D = np.empty((n, n))
         for i in range(n):
@@ -145,10 +145,10 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
         path[b] = 0.0
         p = 0
         while p < P:
-            at, gain = _best(c, squares, outside if fitting == PRE else squares, outside)
-            if at < 0:
+            index, gain = _best(c, squares, outside if fitting == PRE else squares, outside)
+            if index < 0:
                 break
-            j = np.uint64(at)
+            j = np.uint64(index)
             for i in range(n):
                 u[i] = D[i, j]
             if fitting == BASIC:
@@ -213,14 +213,14 @@ def score_many(K, chosen, path, levels, rows, starts, out, first, last):  # type
     out (len(rows), P + 1): receives the scores.
     first, last: the range of problems.
     """
-    one = np.uint64(1)
+    item = np.uint64(1)
     P = chosen.shape[1]
     k = np.empty(P)
     for b in range(np.uint64(first), np.uint64(last)):
         n_terms = 0
         while n_terms < P and chosen[b, n_terms] >= 0:
             n_terms += 1
-        for i in range(starts[b], starts[b + one]):
+        for i in range(starts[b], starts[b + item]):
             for q in range(n_terms):
                 k[q] = K[rows[i], np.uint64(chosen[b, q])]
             f = levels[b]

@@ -129,24 +129,24 @@ def errors_many(scores, y, starts, disagreement, squares, first, last):  # type:
     first, last : int
         The range of problems.
     """
-    one = np.uint64(1)
+    item = np.uint64(1)
     C = np.uint64(scores.shape[1])
     wrong, square = np.empty(scores.shape[1]), np.empty(scores.shape[1])
     for b in range(np.uint64(first), np.uint64(last)):
         wrong[:] = 0.0
         square[:] = 0.0
         pairs = 0.0
-        for i in range(starts[b], starts[b + one]):
+        for i in range(starts[b], starts[b + item]):
             for c in range(C):
                 square[c] += (y[i] - scores[i, c]) ** 2
-            for j in range(starts[b], starts[b + one]):
+            for j in range(starts[b], starts[b + item]):
                 if y[i] > y[j]:
                     pairs += 1.0
                     for c in range(C):
                         u, v = scores[i, c], scores[j, c]
                         # 1 where lower, ½ where equal or NaN; without branches, so that the loop vectorises
                         wrong[c] += (0.5 if u < v else 0.0) + (0.0 if u > v else 0.5)
-        n = starts[b + one] - starts[b]
+        n = starts[b + item] - starts[b]
         for c in range(C):
             disagreement[b, c] = wrong[c] / pairs if pairs > 0.0 else np.nan
             squares[b, c] = square[c] / n

@@ -128,9 +128,9 @@ def copursue_many(K1, K2, small, coupling, separate, tol, least, chosen, coefs, 
     coefs (B, P, 2): receives coefficients, 0 after the last step.
     first, last: the range of problems.
     """
-    one = np.uint64(1)
+    item = np.uint64(1)
     for b in range(np.uint64(first), np.uint64(last)):
-        begin, end = small.starts[b], small.starts[b + one]
+        begin, end = small.starts[b], small.starts[b + item]
         n = np.int64(small.n_scored[b])
         rows, side, factor = small.rows[begin:end], small.side[begin:end], small.factor[b]
         every = np.arange(np.int64(end - begin))
@@ -186,9 +186,9 @@ def coscore_many(K1, K2, chosen, coefs, rows, starts, out, first, last):  # type
     out (len(rows), P + 1): receives the scores.
     first, last: the range of problems.
     """
-    one = np.uint64(1)
+    item = np.uint64(1)
     for b in range(np.uint64(first), np.uint64(last)):
-        for i in range(starts[b], starts[b + one]):
+        for i in range(starts[b], starts[b + item]):
             f = 0.0
             out[i, 0] = 0.0
             for p in range(chosen.shape[1]):

@@ -140,8 +140,8 @@ def one_by_one(solve: Solve) -> Scoring:
 
         runs = cut(users.train_starts, 4 * n_threads())
         parts = parallel_map(lambda first, last: [score(b) for b in range(first, last)], runs)
-        found = [one for part in parts for one in part]
-        return np.vstack([rows for rows, _ in found]), np.vstack([share for _, share in found])
+        results = [item for part in parts for item in part]
+        return np.vstack([rows for rows, _ in results]), np.vstack([share for _, share in results])
 
     return scoring
 

@@ -84,7 +84,7 @@ def solve_shifted(A: Floats, b: Floats, shifts: Sequence[float]) -> Floats:
     turned = np.array(b, dtype=np.float64, order="F")[:, None]
     rotate(turned, "T")
     x = np.empty((n, len(shifts)), order="F")
-    for at, shift in enumerate(shifts):
-        x[:, at] = lapack.dptsv(diagonal + shift, off_diagonal, turned)[2][:, 0]
+    for index, shift in enumerate(shifts):
+        x[:, index] = lapack.dptsv(diagonal + shift, off_diagonal, turned)[2][:, 0]
     rotate(x, "N")
     return x

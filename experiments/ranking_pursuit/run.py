@@ -108,8 +108,8 @@ def _cell(
         drawn = draw_users(DATA[name](), group, n_users, n_users, share, rng)
         return try_methods(drawn, SHARES[share], widths)
 
-    found: MethodResults = options.result(key, compute)
-    return found
+    results: MethodResults = options.result(key, compute)
+    return results
 
 
 def try_methods(
@@ -160,9 +160,9 @@ def _chosen(
             scores, _ = method.scores(grams, _seen_by(method, drawn.held_out))
             for by_squares, errors in zip((False, True), errors_of(scores, drawn.held_out), strict=True):
                 means = np.nanmean(errors, axis=0)
-                at = int(np.argmin(means))
-                if means[at] < least.get((method.name, by_squares), np.inf):
-                    least[method.name, by_squares], best[method.name, by_squares] = float(means[at]), (width, at)
+                index = int(np.argmin(means))
+                if means[index] < least.get((method.name, by_squares), np.inf):
+                    least[method.name, by_squares], best[method.name, by_squares] = float(means[index]), (width, index)
     return best
 
 
@@ -170,19 +170,19 @@ def _seen_by(method: Method, users: Users) -> Users:
     return users if method.sees_unscored else users.scored()
 
 
-def _tested(method: Method, drawn: UsersRepeat, width: float, at: int) -> dict[str, Any]:
+def _tested(method: Method, drawn: UsersRepeat, width: float, index: int) -> dict[str, Any]:
     grams, users = Grams(drawn, width), _seen_by(method, drawn.tested)
     scores, shares = method.scores(grams, users)
-    disagreement, squares = errors_of(scores[:, [at]], users)
+    disagreement, squares = errors_of(scores[:, [index]], users)
     trained = users.on_training_items()
-    missing = trained.y_test - method.scores(grams, trained)[0][:, at]
+    missing = trained.y_test - method.scores(grams, trained)[0][:, index]
     level = np.add.reduceat(missing, trained.test_starts[:-1]) / np.diff(trained.test_starts)
-    _, levelled = errors_of(scores[:, [at]] + level[users.test_user, None], users)
+    _, levelled = errors_of(scores[:, [index]] + level[users.test_user, None], users)
     return {
         "width": width,
-        "point": method.grid[at],
+        "point": method.grid[index],
         "errors": [None if np.isnan(error) else round(float(error), 6) for error in disagreement[:, 0]],
         "squares": [round(float(error), 5) for error in squares[:, 0]],
         "levelled": [round(float(error), 5) for error in levelled[:, 0]],
-        "share": round(float(np.mean(shares[:, at])), 4),
+        "share": round(float(np.mean(shares[:, index])), 4),
     }

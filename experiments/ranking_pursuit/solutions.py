@@ -29,7 +29,7 @@ STEPS_PER_ITEM = (1, 4)
 
 _TOL = 1e-10
 # shares of a squared norm below this one are rounding errors, as in `many`
-_LEAST = (64.0 * float(np.finfo(np.float64).eps)) ** 2
+_MIN = (64.0 * float(np.finfo(np.float64).eps)) ** 2
 
 
 @jit
@@ -45,8 +45,8 @@ def pursue(G, c, gain, usable, lengths, coefs):  # type: ignore[no-untyped-def]
     coefs (C, n): receives the coefficients of the first lengths[c] terms.
     """
     a, p = np.zeros(len(c)), 0
-    for at in range(len(lengths)):
-        while p < lengths[at]:
+    for index in range(len(lengths)):
+        while p < lengths[index]:
             best, top = -1, gain
             for j in range(len(c)):
                 if usable[j] > 0 and c[j] * c[j] > top * G[j, j]:
@@ -58,7 +58,7 @@ def pursue(G, c, gain, usable, lengths, coefs):  # type: ignore[no-untyped-def]
             for j in range(len(c)):
                 c[j] -= step * G[best, j]
             p += 1
-        coefs[at] = a
+        coefs[index] = a
 
 
 def disjoint(K: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -72,11 +72,11 @@ def disjoint(K: Floats, y: Floats) -> tuple[Floats, Floats]:
     """
     G, c, gain, fit = _products(K, y)
     coefs = np.zeros((len(LENGTHS), N_DISJOINT, len(y)))
-    for at, length in enumerate(LENGTHS):
+    for index, length in enumerate(LENGTHS):
         usable = fit.copy()
         for m in range(N_DISJOINT):
-            pursue(G, c.copy(), gain, usable, np.array([length]), coefs[at, m : m + 1])
-            usable[coefs[at, m] != 0.0] = 0
+            pursue(G, c.copy(), gain, usable, np.array([length]), coefs[index, m : m + 1])
+            usable[coefs[index, m] != 0.0] = 0
     flat = coefs.reshape(-1, len(y))
     return flat.T, (flat != 0.0).mean(axis=1)
 
@@ -130,5 +130,5 @@ def _products(K: Floats, y: Floats) -> tuple[Floats, Floats, float, NDArray[np.i
     """G, c, least gain and usable columns of `pursue`; centring the rows is the Laplacian of all pairs, up to 1/n."""
     centred, missing = K - K.mean(axis=0), y - y.mean()
     G = centred.T @ centred
-    fit = np.diag(G) > np.maximum(_LEAST * np.einsum("ij,ij->j", K, K), np.finfo(np.float64).tiny / 1e-16)
+    fit = np.diag(G) > np.maximum(_MIN * np.einsum("ij,ij->j", K, K), np.finfo(np.float64).tiny / 1e-16)
     return G, centred.T @ missing, _TOL * float(missing @ missing), fit.astype(np.int64)

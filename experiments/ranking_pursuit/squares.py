@@ -60,8 +60,8 @@ def run(options: ExperimentOptions) -> Report:
         "over users. By order, by squares: parameters chosen by the disagreement error, or by the squared error of the "
         "raw scores. Raw: scores as they are. Level set: a constant is added to the scores of each user, so that "
         "their mean over the training items is the mean training rating.",
-        tuple(_table(group, at, cells[group]) for at, group in enumerate(GROUPS)),
-        tuple(_finding(group, at, cells[group]) for at, group in enumerate(GROUPS)),
+        tuple(_table(group, index, cells[group]) for index, group in enumerate(GROUPS)),
+        tuple(_finding(group, index, cells[group]) for index, group in enumerate(GROUPS)),
     )
 
 
@@ -73,13 +73,13 @@ def _cell(options: ExperimentOptions, group: tuple[int, int], repeat: int, n_use
         drawn = draw_users(DATA["Jester"](), group, n_users, n_users, 1.0, rng)
         return try_methods(drawn, tuple(TABLE_5), WIDTHS, TABLE_5, by_squares=True)
 
-    found: MethodResults = options.result(key, compute)
-    return found
+    results: MethodResults = options.result(key, compute)
+    return results
 
 
-def _table(group: tuple[int, int], at: int, repeats: list[MethodResults]) -> ReportTable:
+def _table(group: tuple[int, int], index: int, repeats: list[MethodResults]) -> ReportTable:
     columns = ("method", "paper", "raw, by order", "raw, by squares", "level set, by order", "level set, by squares")
-    rows = tuple((name, PAPER.get(name, (None,) * 3)[at], *_errors(repeats, name)) for name in TABLE_5)
+    rows = tuple((name, PAPER.get(name, (None,) * 3)[index], *_errors(repeats, name)) for name in TABLE_5)
     formats = ("", ".1f", ".3g", ".3g", ".1f", ".1f")
     return ReportTable(f"Mean squared error, group {group[0]}-{group[1]}", columns, rows, digits=1, formats=formats)
 
@@ -96,11 +96,11 @@ def _errors(repeats: list[MethodResults], name: str) -> list[float]:
     ]
 
 
-def _finding(group: tuple[int, int], at: int, repeats: list[MethodResults]) -> str:
+def _finding(group: tuple[int, int], index: int, repeats: list[MethodResults]) -> str:
     """Say which protocol is nearest to the paper's figures of the methods that only rank."""
     rankers = ("RankSVM", "RankRLS", "Sparse RankRLS", "Ranking pursuit")
     ours = np.array([_errors(repeats, name) for name in rankers])
-    theirs = np.array([[PAPER[name][at]] for name in rankers], dtype=np.float64)
+    theirs = np.array([[PAPER[name][index]] for name in rankers], dtype=np.float64)
     far = np.abs(np.log(ours / theirs)).mean(axis=0)
     ways = ("raw, by order", "raw, by squares", "level set, by order", "level set, by squares")
     order = np.argsort(far)

@@ -48,6 +48,7 @@ def test_every_name_of_a_stub_exists_and_no_module_hides_it(package):
         _ = module.trek
 
 
+@pytest.mark.long
 def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monkeypatch):
     api = pytest.importorskip("mypy.api", reason="needs mypy: pip install 'corank[dev]'")
     path = tmp_path / "snippet.py"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments" / "engines.md"
-BEGIN, END = "<!-- table written by make engines -->\n", "<!-- end of table -->"
-ROWS = []
+BEGIN, END = "<!-- {} written by make engines -->\n", "<!-- end of table -->"
+ROWS, LATENCIES = [], []
 
 
 def pytest_collection_modifyitems(items):
@@ -47,12 +47,27 @@ def compare():
     return compare
 
 
+@pytest.fixture
+def latency():
+    """Return a function that notes milliseconds: the median and the 99th percentile by kind of request."""
+
+    def latency(engine, percentiles):
+        LATENCIES.extend((engine, kind, p50, p99) for kind, (p50, p99) in percentiles.items())
+
+    return latency
+
+
 def pytest_sessionfinish(session):
-    if os.environ.get("CORANK_ENGINES_TABLE") and ROWS and not session.testsfailed:
-        lines = [
-            "| engine | model or fusion | documents | changed pairs | largest difference |",
-            "|" + "---|" * 5,
-        ]
-        lines += [f"| {engine} | {what} | {n:,} | {changed} | {gap:.0e} |" for engine, what, n, changed, gap in ROWS]
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n\n" + END + rest.partition(END)[2])
+    if not os.environ.get("CORANK_ENGINES_TABLE") or not ROWS or session.testsfailed:
+        return
+    rows = [f"| {engine} | {what} | {n:,} | {changed} | {gap:.0e} |" for engine, what, n, changed, gap in ROWS]
+    write("table", "| engine | model or fusion | documents | changed pairs | largest difference |", rows)
+    rows = [f"| {engine} | {kind} | {p50:.1f} | {p99:.1f} |" for engine, kind, p50, p99 in LATENCIES]
+    write("latencies", "| engine | request | p50, ms | p99, ms |", rows)
+
+
+def write(name, header, rows):
+    """Replace one table of the page."""
+    lines = "\n".join([header, "|" + "---|" * (header.count("|") - 1), *rows])
+    before, mark, rest = PAGE.read_text().partition(BEGIN.format(name))
+    PAGE.write_text(f"{before}{mark}\n{lines}\n\n{END}{rest.partition(END)[2]}")

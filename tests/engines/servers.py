@@ -1,4 +1,8 @@
-"""Real search engines for tests: jars from Maven Central in a cache folder, one process on loopback for each engine."""
+"""
+Real search engines for tests: jars from Maven Central and Python packages, in a cache folder.
+
+Each server is one process on loopback, stopped by its process id.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -21,6 +26,12 @@ import pytest
 
 HERE = Path(__file__).parent
 START_SECONDS = FETCH_SECONDS = 240
+CACHE = Path(os.environ.get("CORANK_ENGINES", Path.home() / ".cache" / "corank" / "engines"))
+PACKAGES = (
+    "lancedb==0.40.0", "qdrant-client==1.20.0", "pymilvus==3.0.2", "milvus-lite==3.2.2", "sqlite-vec==0.1.9",
+    "apsw==3.54.1.0", "pgserver==0.1.4",
+)  # fmt: skip
+"""Engines that run inside Python, and a PostgreSQL with pgvector."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +76,8 @@ def find_java(oldest):
 
 def fetch(engine):
     """Return the folder of the engine's jars; Maven brings them once."""
-    cache = Path(os.environ.get("CORANK_ENGINES", Path.home() / ".cache" / "corank" / "engines"))
     pom = (HERE / "pom.xml").read_bytes()
-    folder = cache / engine.profile
+    folder = CACHE / engine.profile
     if (folder / "pom.xml").exists() and (folder / "pom.xml").read_bytes() == pom:
         return folder
     if not shutil.which("mvn"):
@@ -95,6 +105,24 @@ def fetch(engine):
                     opened.extract(name, folder)
     (folder / "pom.xml").write_bytes(pom)
     return folder
+
+
+def fetch_packages():
+    """Make the packages importable, behind those that are installed; pip brings them once."""
+    folder, wanted = CACHE / "python", "\n".join(PACKAGES)
+    note = folder / "packages.txt"
+    if not (note.exists() and note.read_text() == wanted):
+        shutil.rmtree(folder, ignore_errors=True)
+        command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), *PACKAGES]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"pip did not bring the packages within {FETCH_SECONDS} seconds")
+        if done.returncode:
+            pytest.skip(f"pip cannot bring the packages: {done.stderr.strip()[-300:]}")
+        note.write_text(wanted)
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
 
 class Server:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from corank.data import write_judgements
-from corank.deploy.export.fusion import export_fusion
+from corank.deploy.export.fusion import FUSION_TARGETS, export_fusion
+from corank.deploy.export.fusion.forms import expressible
 from corank.metrics import ndcg
 from corank.metrics.agreement import read_judgements
-from corank.models.fusion import FusionDefinition, Term
+from corank.models.fusion import FusionDefinition, Term, load_fusion
 from engines.servers import OPENSEARCH2, OPENSEARCH3, running
 
 WORDS = ["tea", "green", "black", "cup", "pot", "kettle", "leaf", "water"]
 N, SIZE, NAMES = 80, 40, ("bm25", "vectors", "title")
+TOUR = Path(__file__).parents[2] / "docs" / "tours" / "opensearch.md"
 QUERIES = ["green tea", "black pot", "kettle water leaf", "cup"]
 
 
@@ -110,3 +119,93 @@ def test_rank_eval_takes_the_request_and_agrees(tmp_path, opensearch):
             scores[int(document[1:])] = -float(place)
         expected = ndcg(grades[j].astype(float), scores, k=10)
         assert answer["details"][query]["metric_score"] == pytest.approx(float(expected), abs=1e-9)
+
+
+def test_the_commands_of_the_tour(tmp_path, opensearch, compare):
+    if opensearch.version is OPENSEARCH2:
+        pytest.skip("OpenSearch 2.19 has no weights of RRF, which the tour may choose")
+    rng = np.random.default_rng(3)
+    vectors = {f"q{i}": rng.normal(size=4).round(3).tolist() for i in range(30)}
+    texts = {query: " ".join(rng.choice(WORDS, 2, replace=False)) for query in vectors}
+    judged = []
+    for query, text in texts.items():
+        own = hits(opensearch, "", {"size": N, "query": {"match": {"text": text}}})
+        near = hits(opensearch, "", {"size": N, "query": {"knn": {"vector": {"vector": vectors[query], "k": N}}}})
+        appeal = {d: own.get(d, 0.0) + 4.0 * near.get(d, 0.0) + rng.normal(scale=0.3) for d in own | near}
+        judged += [f"{query},{d},{2 - place // 6}" for place, d in enumerate(sorted(appeal, key=appeal.get)[:-19:-1])]
+        judged += [f"{query},{d},0" for d in sorted(appeal, key=appeal.get)[:-19]]
+    (tmp_path / "judgements.csv").write_text("query,docid,rating\n" + "\n".join(judged) + "\n")
+    lines = [f"{query}\t{text}\t{json.dumps(vectors[query])}\n" for query, text in texts.items()]
+    (tmp_path / "queries.tsv").write_text("".join(lines))
+    blocks = re.findall(r"^```bash\n(.*?)^```$", TOUR.read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 3
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "".join(blocks)], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "PATH": path, "OPENSEARCH": opensearch.address}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    written, _ = expressible(load_fusion(tmp_path / "fusion.json"), FUSION_TARGETS["opensearch"], nearest=True)
+    saved = [
+        [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("bm25", "vectors", "hybrid")
+    ]
+    lists = []
+    for answers in zip(*saved, strict=True):
+        bm25, near, hybrid = ({h["_id"]: h["_score"] for h in a["response"]["hits"]["hits"]} for a in answers)
+        documents = sorted(hybrid, key=lambda name: int(name[1:]))
+        X = np.array([[bm25.get(d, np.nan), near.get(d, np.nan)] for d in documents])
+        lists.append((written.score(X), [hybrid[d] for d in documents]))
+    compare(opensearch.label, "fusion, learnt in the tour", lists, tolerance=2e-3)
+
+
+def test_latency_of_hybrid_queries_and_rescoring(tmp_path, opensearch, latency):
+    n, rng = 2000, np.random.default_rng(4)
+    vector = {"type": "knn_vector", "dimension": 64}
+    vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    mapping = {"properties": {"text": {"type": "text"}, "price": {"type": "float"}, "vector": vector}}
+    settings = {"index.knn": True, "number_of_shards": 1, "number_of_replicas": 0}
+    opensearch.call("PUT", "/large", {"settings": settings, "mappings": mapping})
+    vectors = rng.normal(size=(n, 64)).round(3)
+    lines = []
+    for number in range(n):
+        document = {
+            "text": " ".join(rng.choice(WORDS, 12)),
+            "price": float(rng.random()),
+            "vector": vectors[number].tolist(),
+        }
+        lines += [json.dumps({"index": {"_id": str(number)}}), json.dumps(document)]
+    sent = ("\n".join(lines) + "\n").encode()
+    assert not opensearch.call("POST", "/large/_bulk?refresh=true", sent, lines=True)["errors"]
+    for kind in ("min-max", "RRF, k = 60"):
+        definition = FusionDefinition(NAMES[:2], tuple(t for t in FUSIONS[kind].terms if t.retriever != "title"), kind)
+        done = export_fusion(definition, tmp_path / f"{kind}.json", "opensearch", size=100)
+        opensearch.call("PUT", f"/_search/pipeline/large-{kind[:3]}", done.paths[0].read_bytes())
+    match = {"match": {"text": "green tea"}}
+    near = {"knn": {"vector": {"vector": rng.normal(size=64).round(3).tolist(), "k": 100}}}
+    hybrid = {"query": {"hybrid": {"queries": [match, near], "pagination_depth": 100}}}
+    score = {"function_score": {"query": {"match_all": {}}, "field_value_factor": {"field": "price"}}}
+    requests = {
+        "text": ("", {"query": match}),
+        "text, 100 documents rescored by a field": (
+            "", {"query": match, "rescore": {"window_size": 100, "query": {"rescore_query": score}}}
+        ),
+        "vectors": ("", {"query": near}),
+        "hybrid, min-max": ("?search_pipeline=large-min", hybrid),
+        "hybrid, RRF": ("?search_pipeline=large-RRF", hybrid),
+    }  # fmt: skip
+    host = http.client.HTTPConnection(opensearch.address.removeprefix("http://"), timeout=60)
+    times = {name: [] for name in requests}
+    for turn in range(120):  # the requests take turns, so that all see the same load; the first 20 warm up
+        for name, (path, body) in requests.items():
+            text = json.dumps({"size": 100, "_source": False} | body)
+            start = time.perf_counter()
+            host.request("POST", f"/large/_search{path}", text, {"Content-Type": "application/json"})
+            answer = host.getresponse()
+            content = answer.read()
+            if turn >= 20:
+                times[name].append(time.perf_counter() - start)
+            assert answer.status == 200, content[:500]
+    host.close()
+    assert len(json.loads(content)["hits"]["hits"]) == 100
+    latency(opensearch.label, {name: np.percentile(values, [50, 99]) * 1e3 for name, values in times.items()})

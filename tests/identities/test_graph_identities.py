@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -40,7 +40,6 @@ problems = st.lists(
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=120)
 @given(
     problems,
     st.sampled_from(WEIGHTINGS),
@@ -75,7 +74,6 @@ def test_per_query_equals_its_definition_and_its_halves(table, query_weight, row
         np.testing.assert_allclose(L.of_queries(first, first + 1).toarray(), expected[np.ix_(own, own)], atol=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
 @given(problems, st.sampled_from(WEIGHTINGS), st.booleans())
 def test_weights_of_queries_fold_into_those_of_rows(table, query_weight, ties):
     qid, y, w = (np.array(column) for column in zip(*table, strict=True))

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 from sklearn.metrics import (
@@ -25,7 +25,6 @@ IN_ORDER = Convention("sklearn without ties", gain="linear", ties="input", empty
 
 
 @given(rows, st.one_of(st.none(), st.integers(1, 20)))
-@settings(max_examples=200, deadline=None)
 def test_ndcg_and_dcg_with_ties_short_lists_and_no_relevant_row(rows, k):
     y, scores = np.array(rows, float).T
     at = "" if k is None else f"@{k}"
@@ -57,7 +56,6 @@ def test_mean_over_queries_counts_empty_ones_as_zero():
 
 
 @given(rows)
-@settings(max_examples=200, deadline=None)
 def test_average_precision_and_auc(rows):
     y, scores = np.array(rows, float).T
     relevant = y >= 1
@@ -75,7 +73,6 @@ def test_average_precision_and_auc(rows):
 
 
 @given(rows)
-@settings(max_examples=200, deadline=None)
 def test_kendall_tau_b_is_scipys(rows):
     y, scores = np.array(rows, float).T
     found = evaluate(y, scores, None, "kendall")["kendall"]

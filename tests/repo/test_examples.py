@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
-LONG = {
-    "plot_crrp_mix", "plot_gp_active", "plot_linklearn", "plot_rankrls_path", "plot_reliability", "plot_screening",
-    "plot_service",
-}  # fmt: skip
+# the others take seconds
+SHORT = {"plot_calibrated", "plot_conventions"}
 
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, id=path.stem, marks=[pytest.mark.long] if path.stem in LONG else []) for path in EXAMPLES],
+    [pytest.param(path, id=path.stem, marks=[] if path.stem in SHORT else [pytest.mark.long]) for path in EXAMPLES],
 )
 def test_it_draws(path, tmp_path, monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -33,4 +31,4 @@ def test_it_draws(path, tmp_path, monkeypatch):
 
 
 def test_there_are_examples():
-    assert {path.stem for path in EXAMPLES} > LONG
+    assert {path.stem for path in EXAMPLES} > SHORT

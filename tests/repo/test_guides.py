@@ -36,10 +36,12 @@ FENCE = re.compile(r"(?:<!-- not run: ([^\n]+) -->\n)?^```([\w{}-]*)[^\n]*\n(.*?
 # files that a reader has, made by Python in a comment, which the page does not show
 FILES = re.compile(r"^<!-- files\n(.*?)^-->$", flags=re.DOTALL | re.MULTILINE)
 SHOWN = {"xgboost.md": "xgboost"}
-# these start many processes, or learn for seconds
+# these start many processes, or learn for more than two seconds
 LONG = {
-    "clicks", "command-line", "comparing", "data", "deploy", "distributed", "screening", "search-engineer",
-    "guide/lambdarank", "guide/logged-clicks", "guide/preferences", "guide/reports", "tours/service",
+    "auto", "clicks", "command-line", "comparing", "data", "deploy", "descent", "distributed", "explain",
+    "few-judgements", "fusion", "gaussian-processes", "gaussian-processes-ordinal", "label-ranking", "preferences",
+    "screening", "search-engineer",
+    "coming-from/lightgbm", "guide/lambdarank", "guide/logged-clicks", "guide/reports", "tours/service",
 }  # fmt: skip
 
 

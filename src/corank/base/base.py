@@ -42,6 +42,7 @@ from corank.data.queries import Queries, qid_of_group
 from corank.data.ranking import RankingData
 from corank.data.rows import as_objects, as_rows, has_missing, is_table, require_finite, with_names
 from corank.errors import InputError
+from corank.fitted import Relations, Shapes, are_below
 from corank.metrics import disagreement_error
 from corank.parameters import rng_of
 
@@ -68,6 +69,26 @@ class Ranker(Learner, ABC):
     any order. ``fit`` also takes a `RankingData` in place of X, y, qid and pairs, so that a problem indexed once (or a
     memory-mapped store) serves many fits.
     """
+
+    _shapes: ClassVar[Shapes] = {
+        "coef_": ("all columns",),
+        "column_scale_": ("all columns",),
+        "missing_columns_": ("missing",),
+        "missing_means_": ("n_features_in_",),
+    }
+    _relations: ClassVar[Relations] = {
+        "basis_ has the columns of X": lambda m: (
+            getattr(m, "_reads_ids", False) or not hasattr(m, "basis_") or m.basis_.can_compare(m._n_columns)
+        ),
+        "missing_columns_ names columns": lambda m: (
+            hasattr(m, "missing_columns_") == hasattr(m, "missing_means_")
+            and (not hasattr(m, "missing_columns_") or are_below(m.missing_columns_, m.n_features_in_))
+            and (np.diff(getattr(m, "missing_columns_", [])) > 0).all()
+        ),
+        "views_ names columns": lambda m: all(
+            view.columns is None or are_below(view.columns, m._n_columns) for view in getattr(m, "views_", ())
+        ),
+    }
 
     # GridSearchCV, cross_val_score and Pipeline route qid and prior without any set_*_request
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}

@@ -46,6 +46,7 @@ from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.errors import InputError, import_extra
+from corank.fitted import Predictions, Relations, Shapes
 from corank.parameters import Rules, boolean, check_values, having, integer, is_integer, items, one_of
 from corank.progress import progress
 
@@ -130,6 +131,15 @@ class Calibrated(Ranker):
         "method": one_of("isotonic", "logistic"),
         "cv": integer(2) | having("a splitter", "split") | items,
         "verbose": boolean,
+    }
+
+    _shapes: ClassVar[Shapes] = {"scores_": ("knots",), "levels_": ("knots",)}
+    _relations: ClassVar[Relations] = {
+        "scores_ ascends": lambda m: not hasattr(m, "scores_") or (np.diff(m.scores_) >= 0.0).all(),
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_proba": lambda model, X: model.predict_proba(X),
+        "ranker_scores": lambda model, X: model.ranker_scores(X),
     }
 
     ranker_: Ranker

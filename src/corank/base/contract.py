@@ -31,9 +31,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corank.data.column_roles import list_names
+from corank.data.inputs import MAX_VALUE
 from corank.data.ranking import RankingData
 from corank.data.rows import NamedRows, as_rows, columns_of, require_columns
 from corank.errors import InputError, InputTypeError, warn
+from corank.fitted import Predictions, Relations, Shapes
 from corank.parameters import Rules, check_values
 
 COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
@@ -46,6 +48,19 @@ class Learner(BaseEstimator):
     """Base class of all estimators and transformers: parameters with rules, fitted attributes that end in "_"."""
 
     _rules: ClassVar[Rules] = {}
+    _shapes: ClassVar[Shapes] = {}
+    _relations: ClassVar[Relations] = {
+        f"scores of rows with values up to {MAX_VALUE:g} do not overflow": lambda model: _are_moderate(model),
+    }
+    _predictions: ClassVar[Predictions] = {}
+    _has_columns: ClassVar[bool] = True  # whether it learns from the columns of X
+    # attributes that are only shown
+    _may_be_infinite: ClassVar[frozenset[str]] = frozenset(
+        [
+            "objective_", "objective_trace_", "objective_path_", "gains_", "jitter_", "view_gap_", "log_evidence_",
+            "evidence_trace_", "loo_scores_", "validation_errors_", "cumulative_loss_", "estimate_",
+        ]
+    )  # fmt: skip
 
     n_features_in_: int
 
@@ -141,13 +156,13 @@ def _column_names(X: Any) -> list[Any] | None:
 
 
 def _other_names(names: Sequence[str], known: list[str]) -> str:
-    found = set(names)
-    if found == set(known):
+    result = set(names)
+    if result == set(known):
         return (
             "X has the columns of fit in another order; read the file with features=model.feature_names_in_, or "
             "reorder X."
         )
-    missing, extra = [one for one in known if one not in found], [one for one in names if one not in set(known)]
+    missing, extra = [item for item in known if item not in result], [name for name in names if name not in set(known)]
     lacks = f"lacks {list_names(missing)}, which were in fit" if missing else ""
     has = f"has {list_names(extra)}, which were not in fit" if extra else ""
     return f"X {' and '.join(filter(None, (lacks, has)))}; pass the columns of fit."
@@ -217,7 +232,17 @@ def importances(model: Any) -> NDArray[np.float64]:
             f"{type(model).__name__} has no feature_importances_: they are defined for trees, and for linear rankers "
             "with scale=True."
         )
-    found = parts[: model.n_features_in_].copy()
-    if len(parts) > len(found):
-        found[model.missing_columns_] += parts[len(found) :]
-    return np.asarray(found / (found.sum() or 1.0))
+    result = parts[: model.n_features_in_].copy()
+    if len(parts) > len(result):
+        result[model.missing_columns_] += parts[len(result) :]
+    return np.asarray(result / (result.sum() or 1.0))
+
+
+_WEIGHTS = ("coef_", "dual_coef_", "view_coefs_", "term_coefs_", "pair_coef_", "intercept_", "pair_intercept_")
+
+
+def _are_moderate(model: Any) -> bool:
+    """Return whether sums of weights times values up to `MAX_VALUE` are finite."""
+    values = [getattr(model, name, ()) for name in _WEIGHTS]
+    arrays = [part for value in values for part in (value if isinstance(value, list | tuple) else [value])]
+    return all(np.isfinite(np.abs(part * MAX_VALUE).sum()) for part in arrays)

@@ -192,9 +192,9 @@ def explained(
     terms, columns = _terms(model, rows, ids, positions, columns)
     if prior_scores is not None:
         terms = [Terms.of_prior(prior_scores[positions]), *terms]
-    labels = [name for one in terms for name in _labels(one, columns, first_row)]
-    weights = np.concatenate([one.weights for one in terms])
-    values = np.concatenate([one.values for one in terms], axis=1).T
+    labels = [name for term in terms for name in _labels(term, columns, first_row)]
+    weights = np.concatenate([term.weights for term in terms])
+    values = np.concatenate([term.values for term in terms], axis=1).T
     parts = weights * (values[:, 0] - values[:, 1])
     _require_sum(model, parts, weights @ values, scores)
     order = np.argsort(-np.abs(parts), kind="stable")

@@ -26,6 +26,7 @@ from corank.data.ranking import RankingData
 from corank.data.rows import as_objects, as_rows, is_table
 from corank.data.scoring import repeat_first
 from corank.errors import InputError
+from corank.fitted import Shapes
 from corank.parameters import Rules, boolean, integer, kernel, listing, rng_of, seed, text
 
 
@@ -79,6 +80,8 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
         "scale": boolean,
         "random_state": seed,
     }
+
+    _shapes: ClassVar[Shapes] = {"column_scale_": ("n_features_in_",)}
 
     basis_: Basis
     kernel_: Kernel

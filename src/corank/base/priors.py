@@ -30,6 +30,7 @@ from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.data.scoring import score_columns
 from corank.errors import InputError
+from corank.fitted import Relations, Shapes, are_below
 from corank.parameters import Rules, having, is_integer, listing, none, one_of
 
 Floats = NDArray[np.float64]
@@ -89,6 +90,11 @@ class ColumnMean(Ranker):
         "signs": listing | none,
         "method": one_of(*METHODS) | none,
         "missing": one_of(*MISSING),
+    }
+
+    _shapes: ClassVar[Shapes] = {"columns_": ("columns",), "signs_": ("columns",)}
+    _relations: ClassVar[Relations] = {
+        "columns_ names columns": lambda m: are_below(m.columns_, m.n_features_in_, -m.n_features_in_),
     }
 
     columns_: NDArray[np.int64]

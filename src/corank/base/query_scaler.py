@@ -17,6 +17,7 @@ from corank.data.queries import Queries
 from corank.data.routing import how_to_pass_qid
 from corank.data.rows import as_rows
 from corank.errors import InputError, warn
+from corank.fitted import Relations
 from corank.parameters import Rules, one_of
 
 METHODS = {"minmax": MINMAX, "zscore": ZSCORE}
@@ -50,6 +51,10 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
     _rules: ClassVar[Rules] = {"method": one_of(*METHODS)}
+
+    _relations: ClassVar[Relations] = {
+        "n_queries_ is set": lambda m: hasattr(m, "n_queries_"),
+    }
 
     n_queries_: int | None
 

@@ -30,6 +30,7 @@ from corank.core.threads import parallel_map
 from corank.data.rows import as_rows
 from corank.data.scoring import repeat_first
 from corank.errors import InputError, warn
+from corank.fitted import Relations, Shapes
 from corank.parameters import Rules, integer, number, rng_of, seed
 
 FEW = 1000
@@ -91,6 +92,14 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
         "n_neighbors": integer(1),
         "n_components": integer(1),
         "random_state": seed,
+    }
+
+    _shapes: ClassVar[Shapes] = {"components_": ("r", "n_features_in_"), "embedding_": ("rows", "r")}
+    _relations: ClassVar[Relations] = {
+        "rows of both arrays have length 1": lambda m: (
+            max(np.linalg.norm(rows, axis=1).max(initial=0.0) for rows in (m.components_, m.embedding_)) <= 1.001
+        ),
+        "both arrays are numbers": lambda m: {m.components_.dtype.kind, m.embedding_.dtype.kind} == {"f"},
     }
 
     components_: NDArray[Any]

@@ -101,7 +101,7 @@ def learn_clicks(
         f"lists, {len(made.pairs)} pairs, {made.n_clipped} clicks clipped at {clip:g}"
     )
     if examination is not None:
-        shown = [f"{one:.2f}" for one in examination.examined[:10]] + ["..."] * (len(examination.examined) > 10)
+        shown = [f"{item:.2f}" for item in examination.examined[:10]] + ["..."] * (len(examination.examined) > 10)
         typer.echo(f"examination by position ({examination.method}): {' '.join(shown)}")
     if estimate is not None:
         new = estimate.new

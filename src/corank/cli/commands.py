@@ -268,7 +268,7 @@ def _keeping_inputs(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(**given: Any) -> None:
         paths = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
-        paths = {name: [one for one in values if isinstance(one, Path)] for name, values in paths.items()}
+        paths = {name: [item for item in values if isinstance(item, Path)] for name, values in paths.items()}
         outputs = [path for name in OUTPUTS for path in paths.get(name, ())]
         inputs = [path for name in paths if name not in (*OUTPUTS, *UPDATED) for path in paths[name]]
         if inputs:

@@ -126,7 +126,7 @@ def convert(
         convert_judgements(source, target, special, as_json=as_json, force=force)
         return
     _require_place(target, force)
-    sources = [open_source(one) for one in source]
+    sources = [open_source(item) for item in source]
     kind = _check(sources, target, unjudged, n_features)
     form: dict[str, Any] = {"unjudged": unjudged, "layout": layout.value, "n_features": n_features}
     columns = ColumnOptions(

@@ -171,13 +171,13 @@ def read_names(path: Path) -> dict[str, str]:
     from corank.data.io.table_text import read_utf8
 
     try:
-        found = tomllib.loads(read_utf8(path))
+        result = tomllib.loads(read_utf8(path))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not valid TOML ({error}); write lines such as old = 'new'.") from None
-    for old, new in found.items():
+    for old, new in result.items():
         if not isinstance(new, str) or not new:
             raise InputError(f"{path}: {old} is {new!r}; write a new name in quotes, such as {old} = 'new'.")
-    return found
+    return result
 
 
 def card(
@@ -218,7 +218,7 @@ def card(
         [data], columns, needs_labels=True, model=fitted, unjudged=unjudged, layout=preferred_layout(fitted.ranker)
     )
     names = metrics or ["nDCG@10", "AP"]
-    options = [f"--metric {one}" for one in names] + [f"--convention {convention}", f"--seed {seed}"]
+    options = [f"--metric {name}" for name in names] + [f"--convention {convention}", f"--seed {seed}"]
     if unjudged is not None:
         options.append(f"--unjudged {unjudged:g}")
     command = f"corank card {shlex.quote(model.name)} {shlex.quote(data.name)} {' '.join(options)} -o {output.name}"

@@ -62,10 +62,10 @@ def kind_of(path: Path) -> str | None:
     first = next(json_values(read_utf8(path), str(path)), None)
     value = first[1] if first else None
     sources = [value, *_hits(value)][:2]
-    for one in sources:
-        if isinstance(one, dict) and ("action_name" in one or any(key in one for key in HITS)):
+    for source in sources:
+        if isinstance(source, dict) and ("action_name" in source or any(key in source for key in HITS)):
             return CLICKS
-        if isinstance(one, dict) and "judgmentRatings" in one:
+        if isinstance(source, dict) and "judgmentRatings" in source:
             return JUDGEMENTS
     return RESPONSES if is_response(value) else JUDGEMENTS
 
@@ -97,16 +97,16 @@ def convert_judgements(
         raise InputError(f"found {len(sources)} files of judgements; pass one.")
     require_text_place(target, overwrite=force)
     to = _target_format(target, options.to)
-    found = _read(sources[0], options)
+    result = _read(sources[0], options)
     rule = "median" if options.judges == "keep" else options.judges
-    lost = write_judgements(target, found, to.value, rule=rule, name=target.name.split(".")[0], overwrite=force)
+    lost = write_judgements(target, result, to.value, rule=rule, name=target.name.split(".")[0], overwrite=force)
     if is_stream(target):
         return
-    n_queries = 1 if found.qid is None else len(set(found.qid.tolist()))
+    n_queries = 1 if result.qid is None else len(set(result.qid.tolist()))
     fields = {
-        "output": target, "format": to.value, "n_judgements": len(found), "n_queries": n_queries, "not_kept": lost,
+        "output": target, "format": to.value, "n_judgements": len(result), "n_queries": n_queries, "not_kept": lost,
     }  # fmt: skip
-    sentence = f"{target}: {len(found):,} judgements of {n_queries:,} queries as {to.value}"
+    sentence = f"{target}: {len(result):,} judgements of {n_queries:,} queries as {to.value}"
     if lost:
         sentence += f"; the format does not keep {', '.join(lost)}"
     emit(as_json, "convert", fields, sentence)
@@ -132,11 +132,11 @@ def _read(path: Path, options: JudgementOptions) -> JudgementList:
             f"corank: {path} holds clicks; the grade of a document is its clicks over expected clicks.", err=True
         )
         return click_judgements(read_ubi(path))
-    found = read_judgements(path, **options.columns)
+    result = read_judgements(path, **options.columns)
     if not options.decode:
-        return found
-    qid = None if found.qid is None else as_texts([decode_name(one) for one in found.qid])
-    return replace(found, qid=qid, docids=as_texts([decode_name(one) for one in found.docids]))
+        return result
+    qid = None if result.qid is None else as_texts([decode_name(item) for item in result.qid])
+    return replace(result, qid=qid, docids=as_texts([decode_name(docid) for docid in result.docids]))
 
 
 def rows_of_responses(sources: Sequence[Path], options: JudgementOptions) -> Collection:

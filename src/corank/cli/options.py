@@ -134,8 +134,8 @@ def _configure(context: typer.Context, path: Path | None) -> Path | None:
     """Use the values of a TOML file as defaults of the command's options."""
     if path is None or context.resilient_parsing:
         return path
-    known = [one for one in context.command.params if one.name not in ("config", "help")]
-    parameters = {key: one for one in known for key in _keys(one)}
+    known = [param for param in context.command.params if param.name not in ("config", "help")]
+    parameters = {key: item for item in known for key in _keys(item)}
     values = {}
     for key, value in _read_toml(path).items():
         name = key.replace("_", "-")
@@ -156,7 +156,7 @@ def _checked(value: Any, parameter: Any, where: str) -> Any:
         raise InputError(f"{where} is a list; write one value.")
     values = value if isinstance(value, list) else [value]
     is_flag = getattr(parameter, "is_flag", False)
-    wrong = next((one for one in values if isinstance(one, bool) != is_flag), None)
+    wrong = next((item for item in values if isinstance(item, bool) != is_flag), None)
     if wrong is not None:
         wanted = "true or false" if is_flag else "a value of the option, not true or false"
         raise InputError(f"{where} is {wrong!r}; write {wanted}.")
@@ -165,7 +165,7 @@ def _checked(value: Any, parameter: Any, where: str) -> Any:
 
 def _keys(parameter: Any) -> list[str]:
     """Return the long names of an option without dashes, or the name of an argument."""
-    return [one[2:] for one in parameter.opts if one.startswith("--")] or [str(parameter.name)]
+    return [opt[2:] for opt in parameter.opts if opt.startswith("--")] or [str(parameter.name)]
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def read_rows(
     dtype: Literal["float32", "float64"] | None = None,
 ) -> Collection:
     """Read rows, and say which columns of a table were taken as what."""
-    sources = [open_source(one) for one in data]
+    sources = [open_source(item) for item in data]
     if model is not None:
         n_features, features = model.n_features, model.names
     rows = read(

@@ -139,8 +139,8 @@ def search(
     if query_vectors is not None:
         _require_vector_options(vectors, words or queries)
     elif (words is None) == (queries is None):
-        found = "no query" if words is None else "both words and --queries"
-        raise InputError(f"found {found}; pass either the words of one query, or a file of queries with --queries.")
+        result = "no query" if words is None else "both words and --queries"
+        raise InputError(f"found {result}; pass either the words of one query, or a file of queries with --queries.")
     if output is not None:
         require_text_place(output, overwrite=force)
     scorer = BM25(k1, b) if model is None else load(model)

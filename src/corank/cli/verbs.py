@@ -56,10 +56,10 @@ def all_verbs(entries: Iterable[Verb | VerbGroup], before: str = "") -> Iterator
 
 def with_added(sections: Sections, other_names: Mapping[str, str]) -> Commands:
     """Return commands together with those that installed packages add."""
-    found, names = dict(sections), dict(other_names)
+    result, names = dict(sections), dict(other_names)
     for point in sorted(entry_points(group=ENTRY_POINTS)):
         added: Commands = point.load()
         for title, more in added.sections.items():
-            found[title] = (*found.get(title, ()), *more)
+            result[title] = (*result.get(title, ()), *more)
         names.update(added.other_names)
-    return Commands(found, names)
+    return Commands(result, names)

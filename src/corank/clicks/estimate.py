@@ -191,14 +191,14 @@ class JoinedLog:
 
     def estimate(self, gain: Floats, total: Floats | None, metric: str, method: str, level: float) -> ClickEstimate:
         """Return the estimate of the gains of the counted lists."""
-        found = Interval.of_lists(gain, total, level)
+        result = Interval.of_lists(gain, total, level)
         weights = self.click_weights[self.log.clicked & self.known]
         is_logged = np.zeros(len(self.queries), dtype=bool)
         is_logged[self.query_of[self.counted]] = True
         return ClickEstimate(
-            value=found.value,
-            low=found.low,
-            high=found.high,
+            value=result.value,
+            low=result.low,
+            high=result.high,
             level=level,
             metric=metric,
             method=method,

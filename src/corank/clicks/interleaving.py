@@ -184,7 +184,9 @@ INTERLEAVINGS: dict[str, type[Interleaving]] = {
 
 
 def _as_rankings(rankings: ArrayLike) -> Integers:
-    lengths = {len(one) for one in rankings} if isinstance(rankings, list | tuple) and np.ndim(rankings[0]) else set()
+    lengths = (
+        {len(ranking) for ranking in rankings} if isinstance(rankings, list | tuple) and np.ndim(rankings[0]) else set()
+    )
     if len(lengths) > 1:
         raise InputError(f"rankings have {min(lengths)} to {max(lengths)} rows; pass the same rows in every ranking.")
     values = np.asarray(rankings)

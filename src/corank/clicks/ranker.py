@@ -40,6 +40,7 @@ from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
 from corank.data.scoring import score_columns
 from corank.errors import InputError
+from corank.fitted import Predictions
 from corank.parameters import Rules, check_values, integer, number, rng_of, seed
 
 Floats = NDArray[np.float64]
@@ -131,6 +132,9 @@ class OnlineRanker(Ranker):
         "eta0": number(0),
         "decay": number(0, 1, inside="(]"),
         "random_state": seed,
+    }
+    _predictions: ClassVar[Predictions] = {
+        "show": lambda model, X: copy(model).show(X, rng=np.random.default_rng(0)).scores,
     }
 
     eta0: float

@@ -88,9 +88,9 @@ class InterleavingTest:
         fits = np.abs(values) <= self.bound
         if values.ndim != 1 or not fits.all():
             bad = int(np.argmin(fits))
-            found = f"shape {values.shape}" if values.ndim != 1 else f"{values[bad]:g} for list {bad}"
+            result = f"shape {values.shape}" if values.ndim != 1 else f"{values[bad]:g} for list {bad}"
             raise InputError(
-                f"credits has {found}; pass one number per list between {-self.bound:g} and {self.bound:g}, or a "
+                f"credits has {result}; pass one number per list between {-self.bound:g} and {self.bound:g}, or a "
                 "larger bound."
             )
         if not len(values):
@@ -140,7 +140,7 @@ class InterleavingTest:
         check_values(counts, dict.fromkeys(counts, integer(0)))
         sums = [state[name] for name in ("total", "squares", "evidence")]
         n, decisive, decided, winner = *counts.values(), state["decided_at"], state["winner"]
-        is_valid = all(isinstance(one, float | int) and isfinite(one) for one in sums) and (
+        is_valid = all(isinstance(item, float | int) and isfinite(item) for item in sums) and (
             abs(sums[0]) <= decisive <= n and 0 <= sums[1] <= decisive and (decided is None) == (winner is None)
         )
         if not is_valid or winner not in (None, "A", "B"):
@@ -167,9 +167,9 @@ def log_mixture(s: ArrayLike, v: ArrayLike, rho: float) -> Floats:
     sums, squares = np.broadcast_arrays(np.asarray(s, np.float64), np.asarray(v, np.float64))
     a, x = squares + rho, sums + squares + rho
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = sums + squares + gammaln(a) + np.log(gammainc(a, x)) - a * np.log(x)
+        result = sums + squares + gammaln(a) + np.log(gammainc(a, x)) - a * np.log(x)
     normaliser = float(gammaln(rho) + np.log(gammainc(rho, rho)) - rho * np.log(rho))
-    return np.asarray(np.where(x > 0.0, found, -np.inf) - normaliser, np.float64)
+    return np.asarray(np.where(x > 0.0, result, -np.inf) - normaliser, np.float64)
 
 
 def _margin(v: float, rho: float, threshold: float) -> float:

@@ -88,7 +88,7 @@ Floats = NDArray[np.float64]
 Kind = Literal["offline", "online"]
 
 # lists between two checks for Ctrl-C
-_AT_ONCE = 1 << 14
+_BATCH_SIZE = 1 << 14
 _POINTS = 9
 
 
@@ -203,7 +203,7 @@ def simulate_clicks(
             values = []
             for point in points:
                 while done < point:
-                    ndcg = np.empty(min(_AT_ONCE, point - done))
+                    ndcg = np.empty(min(_BATCH_SIZE, point - done))
                     session = Session(own_rng, rngs, k, start + done)
                     if compiled:
                         started._serve_compiled(rows, queries, model.probabilities, w, session, ndcg)  # type: ignore[attr-defined]

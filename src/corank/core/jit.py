@@ -38,7 +38,7 @@ class _State:
     """
 
     is_compiling = False
-    kernels: list[Kernel] = []  # noqa: RUF012
+    kernels: list[LazyFunction] = []  # noqa: RUF012
     modules: list[str] = []  # noqa: RUF012
     entries = 0
 
@@ -46,7 +46,7 @@ class _State:
 _LOCK = RLock()
 
 
-class Kernel:
+class LazyFunction:
     """
     A kernel that waits for numba.
 
@@ -63,7 +63,7 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel."""
         if self.is_light:
-            self.entries += sum(one.size for one in arguments if isinstance(one, np.ndarray))
+            self.entries += sum(part.size for part in arguments if isinstance(part, np.ndarray))
             if self.entries <= PYTHON_ENTRIES:
                 with np.errstate(all="ignore"):
                     return _as_python(self.py_func)(*arguments)
@@ -114,7 +114,7 @@ def compile_kernels() -> None:
         for name, module in list(sys.modules.items()):
             if name.startswith("corank.core."):
                 for key, value in list(vars(module).items()):
-                    if isinstance(value, Kernel) and id(value) in waiting:
+                    if isinstance(value, LazyFunction) and id(value) in waiting:
                         setattr(module, key, value.compiled)
         for kernel in _State.kernels:
             kernel.py_func.__globals__[kernel.py_func.__name__] = kernel.compiled
@@ -136,7 +136,7 @@ def _kernel(function: KernelFunction, options: dict[str, Any] | None, is_light: 
         if _State.is_compiling:
             compiled: KernelFunction = import_module("corank.core.compiler").compile_kernel(function, options)
             return compiled
-        kernel = Kernel(function, options, is_light)
+        kernel = LazyFunction(function, options, is_light)
         _State.kernels.append(kernel)
         return kernel
 

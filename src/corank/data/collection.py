@@ -40,9 +40,9 @@ def as_names(names: list[str]) -> NDArray[Any]:
 
 def as_texts(names: list[str]) -> NDArray[np.object_]:
     """Make an array of string objects."""
-    found = np.empty(len(names), dtype=object)
-    found[:] = names
-    return found
+    result = np.empty(len(names), dtype=object)
+    result[:] = names
+    return result
 
 
 @dataclass(frozen=True, eq=False, repr=False)

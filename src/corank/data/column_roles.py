@@ -89,24 +89,24 @@ class ColumnChoice:
                 raise InputError(f"{path} has no column {name!r}; {hint} one of {list_names(names)} with {option}=.")
         wanted_names = () if self.features is None else self.features
         is_set = {name for _, name in named} | {*self.drop, *self.keep, *wanted_names}
-        found: dict[str, str | None] = {}
-        left_out = [*self.drop, *(one for one in names if one not in is_set and _NAMELESS.fullmatch(str(one)))]
+        result: dict[str, str | None] = {}
+        left_out = [*self.drop, *(item for item in names if item not in is_set and _NAMELESS.fullmatch(str(item)))]
         for role, chosen in given.items():
-            alike = _alike([one for one in names if one not in is_set], role)
-            found[role] = chosen if isinstance(chosen, str) else self._recognised(role, alike, path)
-            left_out += [one for one in alike if one != found[role]]
-        if found["y"] is None and self.y is None:
+            alike = _alike([item for item in names if item not in is_set], role)
+            result[role] = chosen if isinstance(chosen, str) else self._recognised(role, alike, path)
+            left_out += [item for item in alike if item != result[role]]
+        if result["y"] is None and self.y is None:
             if all(map(_is_number, names)):
                 raise InputError(
                     f"{path} begins with numbers ({list_names(names)}); expected a header of column names."
                 )
             usual = ", ".join(USUAL_NAMES["y"])
             raise InputError(f"{path} has no label column ({usual}); choose one of {list_names(names)} with y=.")
-        taken = {*found.values(), *left_out}
-        features = [one for one in names if one not in taken]
+        taken = {*result.values(), *left_out}
+        features = [item for item in names if item not in taken]
         wanted = features if self.features is None else list(self.features)
         require_same_features(features, wanted, path)
-        return ColumnRoles(**found, features=tuple(wanted), left_out=tuple(left_out), is_reordered=wanted != features)
+        return ColumnRoles(**result, features=tuple(wanted), left_out=tuple(left_out), is_reordered=wanted != features)
 
     def _recognised(self, role: str, alike: list[str], path: object) -> str | None:
         """Return the column with a usual name of a role."""
@@ -127,25 +127,25 @@ ANY_COLUMNS = ColumnChoice()
 
 def column_numbers(columns: Iterable[Any], names: Sequence[str] | None, what: str) -> list[Any]:
     """Replace names of columns by their numbers; other entries stay."""
-    found: list[Any] = []
-    for one in columns:
-        if isinstance(one, str):
+    result: list[Any] = []
+    for column in columns:
+        if isinstance(column, str):
             if names is None:
-                raise InputError(f"{what} names the column {one!r}, but X has no column names; pass its number.")
-            if one not in names:
-                near = closest(one, names)
+                raise InputError(f"{what} names the column {column!r}, but X has no column names; pass its number.")
+            if column not in names:
+                near = closest(column, names)
                 hint = f"did you mean {near!r}?" if near else f"choose from {list_names(names)}."
-                raise InputError(f"{what} names the column {one!r}, which X does not have; {hint}")
-            one = list(names).index(one)
-        found.append(one)
-    return found
+                raise InputError(f"{what} names the column {column!r}, which X does not have; {hint}")
+            column = list(names).index(column)
+        result.append(column)
+    return result
 
 
 def _alike(names: Iterable[str], role: str) -> list[str]:
     """Return the columns with a usual name of a role, the most usual first."""
     usual = [_folded(name) for name in USUAL_NAMES[role]]
-    found = [(usual.index(_folded(name)), name) for name in names if _folded(name) in usual]
-    return [name for _, name in sorted(found, key=lambda pair: pair[0])]
+    result = [(usual.index(_folded(name)), name) for name in names if _folded(name) in usual]
+    return [name for _, name in sorted(result, key=lambda pair: pair[0])]
 
 
 def _folded(name: str) -> str:

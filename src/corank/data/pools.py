@@ -26,6 +26,9 @@ UNJUDGED = ("missing", "irrelevant", "pooled")
 """Values of the parameter `unjudged`."""
 # the share of a retriever's rows of one rank that must be judged, so that the pool is said to reach that rank
 _REACHED = 0.5
+# the share of a list's first documents that must be judged, so that this list is the pool although others overlap with
+# it, and the share of those that another list may have
+_WHOLE, _OTHERS = 0.95, 0.9
 _RULES: Rules = {
     "unjudged": one_of(*UNJUDGED), "weight": number(0, inside="()"), "grade": number(),
     "max_rows": integer(1) | none, "random_state": seed,
@@ -262,7 +265,8 @@ def one_source(ranks: NDArray[Any], y: Floats) -> PoolSource | None:
     Return the one retriever whose list was judged, or None if no single list explains the judged documents.
 
     All judged documents are among the first d of its list, and the share of judged documents among the first d of the
-    other lists is at most half of its own.
+    other lists is at most half of its own. If all its first d are judged, that is the pool unless another list has
+    nearly the same documents: then the other share is at most nine tenths.
 
     >>> ranks = np.array([[1, 4], [2, 0], [0, 1], [0, 2]])
     >>> one_source(ranks, np.array([1.0, 0.0, np.nan, np.nan]))
@@ -276,7 +280,10 @@ def one_source(ranks: NDArray[Any], y: Floats) -> PoolSource | None:
     source = int(deepest.argmin())
     depth, is_top = int(deepest[source]), (ranks > 0) & (ranks <= deepest[source])
     share = (is_top & is_judged[:, None]).sum(axis=0) / np.maximum(is_top.sum(axis=0), 1)
-    if depth == far or np.delete(share, source).max() > _REACHED * share[source]:
+    if (
+        depth == far
+        or np.delete(share, source).max() > (_OTHERS if share[source] >= _WHOLE else _REACHED) * share[source]
+    ):
         return None
     return PoolSource(source, depth, int(is_judged.sum()))
 

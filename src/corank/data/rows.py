@@ -141,12 +141,12 @@ def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
 
 def require_columns(estimator: Any, X: Any, rows: Any) -> None:
     """Raise `InputError` if the number of columns differs from that in ``fit``; frames are checked by their names."""
-    wanted, found = estimator.n_features_in_, rows.shape[1]
-    if found != wanted and not hasattr(X, "columns"):
+    wanted, result = estimator.n_features_in_, rows.shape[1]
+    if result != wanted and not hasattr(X, "columns"):
         # scikit-learn's estimator checks require the first words
         raise InputError(
-            f"X has {found} features, but {type(estimator).__name__} is expecting {wanted} features as input; pass the "
-            "columns that were used in fit."
+            f"X has {result} features, but {type(estimator).__name__} is expecting {wanted} features as input; pass "
+            "the columns that were used in fit."
         )
 
 

@@ -76,6 +76,6 @@ def shared_rows(X: Any, groups: NDArray[np.int64], rows: NDArray[np.int64]) -> N
     first = first_equals(MissingValues.of(chosen).fill(chosen) if has_missing(chosen) else chosen)
     if first is None or (groups[rows[first]] == groups[rows]).all():
         return None
-    found = np.arange(len(groups))
-    found[rows] = rows[first]
-    return found
+    result = np.arange(len(groups))
+    result[rows] = rows[first]
+    return result

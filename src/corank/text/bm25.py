@@ -25,9 +25,10 @@ from corank.core.text.postings import Bags
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
 from corank.errors import InputError
+from corank.fitted import Predictions, Relations, Shapes
 from corank.metrics import evaluate
 from corank.parameters import Rule, Rules, check_values, integer, none, number, one_of, rng_of, seed
-from corank.text.corpus import Corpus
+from corank.text.corpus import Corpus, tiny_corpus
 from corank.text.index import Index
 
 Floats = NDArray[np.float64]
@@ -100,6 +101,14 @@ class BM25(Ranker):
         "b": number(0, 1),
         "idf": one_of(*IDFS),
         "query": _array | none,
+    }
+
+    _shapes: ClassVar[Shapes] = {"idf_": ("n_features_in_",), "query_": ("n_features_in_",)}
+    _relations: ClassVar[Relations] = {
+        "mean_length_ is positive": lambda m: m.mean_length_ > 0.0,
+    }
+    _predictions: ClassVar[Predictions] = {
+        "to_index": lambda model, X: model.to_index(tiny_corpus()).weights,
     }
 
     idf_: Floats

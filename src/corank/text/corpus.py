@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count
 from typing import Any
 
@@ -243,3 +243,9 @@ def _texts(values: Iterable[Any]) -> NDArray[np.object_]:
     texts = np.empty(len(strings), dtype=object)
     texts[:] = strings
     return texts
+
+
+@cache
+def tiny_corpus() -> Corpus:
+    """Return a corpus of three documents, on which a loaded model is tried."""
+    return Corpus.of(["a b", "b c c", ""], language=None, stop_words=None)

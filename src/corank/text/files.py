@@ -107,14 +107,16 @@ def _mapped(path: Path) -> dict[str, NDArray[Any]]:
         header = 8 + int(content[:8].view("<u8")[0])
         entries = json.loads(content[8:header].tobytes())
         places = {
-            name: (one["dtype"], *one["shape"], *one["data_offsets"]) for name, one in entries.items() if name in _TYPES
+            name: (item["dtype"], *item["shape"], *item["data_offsets"])
+            for name, item in entries.items()
+            if name in _TYPES
         }
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError):
         raise _damaged(path, "it was changed while it was opened") from None
     arrays = {}
     for name, (code, kind) in _TYPES.items():
-        found, *numbers = places.get(name, ("", 0))
-        if found != code or len(numbers) != 3:
+        result, *numbers = places.get(name, ("", 0))
+        if result != code or len(numbers) != 3:
             raise _damaged(path, f"it lacks {name}")
         _, begin, end = numbers
         part = content[header + begin : header + end]

@@ -25,8 +25,9 @@ from corank.base.contract import Learner, check_parameters, install
 from corank.base.docs import shared_parameters
 from corank.core.threads import n_threads
 from corank.errors import InputError
+from corank.fitted import Predictions
 from corank.parameters import Rules, boolean, integer, none, number, one_of, rng_of, seed
-from corank.text.corpus import Corpus
+from corank.text.corpus import Corpus, tiny_corpus
 from corank.text.index import Index
 from corank.text.links import Links
 from corank.text.network import LinearNetwork, Network
@@ -114,6 +115,10 @@ class LinkLearn(Learner):
         "n_jobs": integer() | none,
         "random_state": seed,
         "verbose": boolean,
+    }
+    _has_columns = False
+    _predictions: ClassVar[Predictions] = {
+        "to_index": lambda model, X: model.to_index(tiny_corpus()).weights,
     }
 
     networks_: Networks

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
+from corank.fitted import Part
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ class Trace(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class Network(Part):
     """
     A positive function of one number, exp(g(x)).
 

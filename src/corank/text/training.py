@@ -34,7 +34,7 @@ Networks = tuple[Network, Network, Network]
 # codes per unit of log tf with length normalisation: steps of 3 %
 _STEPS = 32
 # most texts for the average precision, and texts that set the initial scale
-MOST_QUERIES, _FIRST_TEXTS = 500, 32
+MAX_QUERIES, _FIRST_TEXTS = 500, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +305,7 @@ class ValidationPrecision:
     """
 
     def __init__(self, links: Links, form: SimilarityForm, rng: np.random.Generator) -> None:
-        queries = links.take(rng.permutation(len(links))[:MOST_QUERIES])
+        queries = links.take(rng.permutation(len(links))[:MAX_QUERIES])
         self._corpus, self._encoded, self._form = links.corpus, EncodedCorpus.of(links.corpus, form), form
         self._bags, self._grades = queries.texts, queries.grades()
         self._qid = np.repeat(np.arange(len(queries)), links.corpus.n_documents)

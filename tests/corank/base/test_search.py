@@ -50,6 +50,7 @@ def test_it_is_a_grid_search_with_routing_on(metric, cv, estimator, grid):
     assert abs(score) == pytest.approx(evaluate(Y, scores, QID, metric)[metric].mean)
 
 
+@pytest.mark.long
 def test_it_leaves_the_configuration_alone_and_works_in_processes():
     before = sklearn.get_config()
     one = QuerySearchCV(PIPELINE, GRID, metric="kendall", cv=3).fit(X, Y, qid=QID)

@@ -169,7 +169,7 @@ def spoil(path, how):
         path.write_bytes(b"" if how == "empty" else JUNK)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("how", ["missing", "a folder", "empty", "junk"])
 @pytest.mark.parametrize(("command", "at"), READS)
 def test_a_file_that_cannot_be_read(command, at, how, here, run):
@@ -243,7 +243,7 @@ class Calls:
                 raise KeyboardInterrupt
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(13)
 @pytest.mark.parametrize("command", EVERY)
 def test_control_c(command, here, run):
     words = plain(command)

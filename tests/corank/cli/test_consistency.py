@@ -45,7 +45,7 @@ def here(tmp_path, monkeypatch):
 def test_the_same_thing_has_the_same_option(verb):
     for parameter in command_of(verb).params:
         if parameter.name in SAME and parameter.param_type_name == "option":
-            assert sorted(parameter.opts) == sorted(SAME[parameter.name]), parameter.name
+            assert sorted({*parameter.opts} - {"--n"}) == sorted(SAME[parameter.name]), parameter.name
             if parameter.name == "seed":
                 assert parameter.default == 0
 

@@ -91,6 +91,7 @@ def test_a_validation_file_chooses_the_penalty(here, says):
     assert (fixed["alpha"], fixed["valid"]["chosen"]) == (0.5, "")
 
 
+@pytest.mark.long
 def test_lambdarank_stops_by_the_validation_file(here, says):
     words = ("fit", "train.txt", "-m", "lambdarank", "--unjudged", "-1", "--valid", "test.txt")
     says(*words, "-o", "m")

@@ -21,7 +21,7 @@ def of_order(r, scores, worth_of):
     return (worth_of(rank) * r).sum(axis=1).mean()
 
 
-@pytest.mark.thin(7)
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["ips", "doubly_robust"])
 @pytest.mark.parametrize("metric", ["DCG@3", "P@2", "clicks"])
 def test_intervals_cover_the_true_value_at_their_level(method, metric):

@@ -124,6 +124,7 @@ def test_values_are_those_of_a_loop_over_the_folds(local, made, tmp_path):
     assert [one.value for one in study.queries] == sorted(one.value for one in study.queries)
 
 
+@pytest.mark.long
 def test_stored_results_are_reused_until_data_or_settings_change(local, made, tmp_path):
     folder = tmp_path / "out"
     first = quick(["rankrls"], made, folder=folder)

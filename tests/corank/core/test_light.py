@@ -7,7 +7,7 @@ from types import FunctionType
 import numpy as np
 import pytest
 
-from corank.core.jit import PYTHON_ENTRIES, Kernel, _as_python, compile_kernels
+from corank.core.jit import PYTHON_ENTRIES, LazyFunction, _as_python, compile_kernels
 from corank.core.lists import ranked
 from corank.core.lists.ranked import BLOCK, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
 from corank.core.models.trees import measure_depths
@@ -30,7 +30,7 @@ GRADES = np.random.default_rng(1).integers(0, 4, 400).astype(float)
 def compiled_of(kernel):
     """A kernel compiled by numba, however little it has run so far."""
     compile_kernels()
-    return kernel.compiled if isinstance(kernel, Kernel) else kernel
+    return kernel.compiled if isinstance(kernel, LazyFunction) else kernel
 
 
 def both(kernel, *arguments, shape=(4,)):
@@ -75,13 +75,13 @@ def test_a_light_kernel_runs_as_python_until_it_has_visited_many_numbers(monkeyp
         return len(numbers)
 
     calls = []
-    kernel = Kernel(count, {}, is_light=True)
+    kernel = LazyFunction(count, {}, is_light=True)
     kernel.compiled = len
     monkeypatch.setattr("corank.core.jit._as_python", lambda function: function)
     half = np.zeros(PYTHON_ENTRIES // 2)
     assert [kernel(half) for _ in range(4)] == [len(half)] * 4
     assert len(calls) == 2  # the others were compiled
-    large = Kernel(count, {}, is_light=True)
+    large = LazyFunction(count, {}, is_light=True)
     large.compiled = len
     large(np.zeros(PYTHON_ENTRIES + 1))
     assert len(calls) == 2

@@ -96,6 +96,7 @@ def test_a_list_of_another_ranker_is_refused():
         DBGD().learn(PDGD(random_state=0).show(np.eye(3)), [1, 0, 0])
 
 
+@pytest.mark.long
 def test_candidates_that_order_rows_alike_do_not_win():
     """Steps of 1e-9 change no order: nobody can have won by clicks."""
     rng = np.random.default_rng(0)

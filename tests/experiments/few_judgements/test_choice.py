@@ -48,7 +48,7 @@ def test_a_finding_is_the_mean_difference_over_topics(curves):
 
 
 def test_a_topic_without_test_rows_is_measured_on_the_pool_alone(pool, tmp_path, monkeypatch):
-    monkeypatch.setattr(choice, "LEAST_TEST", int(pool.about["tin"][pool.is_test].sum()) + 1)
+    monkeypatch.setattr(choice, "MIN_TEST", int(pool.about["tin"][pool.is_test].sum()) + 1)
     monkeypatch.setattr(choice, "STEPS", 1)
     monkeypatch.setattr(choice, "MEASURED", (("pool", RANKRLS), ("test", RANKRLS)))
     monkeypatch.setitem(pool.about, "more", np.where(np.arange(300) % 2, 1.0, 0.0))

@@ -33,7 +33,8 @@ def users(seed, n_items=20, n_users=6):
     return X, items[order], y[order], user[order], rng
 
 
-@settings(max_examples=15, deadline=None)
+@pytest.mark.long
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     fitting=st.sampled_from(["basic", "back", "pre"]),
@@ -55,7 +56,7 @@ def test_each_model_is_a_ranking_pursuit(seed, fitting, mix, query_weight):
 
 
 @pytest.mark.long
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     coupling=st.sampled_from([0.0, 0.1, 5.0]),
@@ -81,7 +82,7 @@ def test_each_model_of_two_dictionaries_is_a_co_ranking_pursuit(seed, coupling, 
 
 
 @pytest.mark.long
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), residual=st.sampled_from(["shared", "separate"]))
 def test_views_may_have_different_features_of_the_same_items(seed, residual):
     X, items, y, user, rng = users(seed)
@@ -100,7 +101,7 @@ def test_views_may_have_different_features_of_the_same_items(seed, residual):
             np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(known).max()))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 10_000),
     fitting=st.sampled_from(["basic", "back", "pre"]),
@@ -120,6 +121,7 @@ def test_the_objective_never_increases_with_wide_kernels_and_equal_rows(seed, fi
     assert (np.diff(J) <= 1e-5 * J[0]).all()
 
 
+@pytest.mark.long
 def test_a_view_without_items_leaves_the_other_alone():
     X, items, y, user, _ = users(3)
     y[::3] = np.nan

@@ -10,6 +10,7 @@ import corank
 import corank_lab.screening
 
 
+@pytest.mark.long
 def test_the_demo_shows_three_tasks_and_a_picture_of_each(says, tmp_path):
     said = says("demo", "--output", tmp_path)
     for word in ("Tune search", "Donners", "10.34894/HE6NAQ", "100 % |", "careful rule", "The true order is owl fox"):

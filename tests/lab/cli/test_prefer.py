@@ -130,7 +130,7 @@ def test_export_writes_the_ranking_of_all_judges(things):
     ]  # fmt: skip
 
 
-@pytest.mark.thin(2)
+@pytest.mark.long
 @on_posix
 @pytest.mark.parametrize(
     ("strategy", "message"),

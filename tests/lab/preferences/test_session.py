@@ -81,6 +81,7 @@ def test_the_order_is_found_with_any_features(rows):
     assert session.ranking().expected_disagreement < 0.1
 
 
+@pytest.mark.long
 def test_only_repetitions_are_asked_twice(tmp_path):
     with PreferenceJournal(tmp_path / "corank.db") as journal:
         session = answered(PreferenceSession(Items(NAMES, X), journal=journal, repeat=0.4, tol=0.0), 20)

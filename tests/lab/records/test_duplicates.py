@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.errors import InputError
@@ -298,7 +298,6 @@ def as_sets(groups: DuplicateGroups, rows: list[Row]) -> list[tuple[Any, ...]]:
     )
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from(CASES), min_size=2, max_size=14), st.randoms(use_true_random=False))
 def test_laws_of_groups(rows: list[Row], rng: random.Random) -> None:
     groups = find_duplicates(collection(*rows))

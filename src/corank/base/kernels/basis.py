@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from corank.base.kernels.views import View
 from corank.core.rows.scaled import ScaledRows
 from corank.data.scoring import repeat_first, score_columns
 from corank.errors import InputError, warn
+from corank.fitted import Part, Relations, Shapes, are_below
 
 Floats = NDArray[np.float64]
 
@@ -53,8 +54,13 @@ _ROWS, _ENTRIES = 4096, 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
+class Basis(Part):
     """Training rows to which other rows are compared."""
+
+    _shapes: ClassVar[Shapes] = {"numbers": ("r",), "rows": ("r", "...")}
+    _relations: ClassVar[Relations] = {
+        "rows has the columns of its view": lambda b: _has_columns(b.rows, b.view),
+    }
 
     view: View  # columns and a fitted kernel
     numbers: NDArray[np.int64]  # (r,): numbers of the training rows
@@ -99,6 +105,15 @@ class Basis:
         kernel = self.view.kernel
         values = X[self.numbers, self.numbers] if kernel.is_precomputed else kernel.diag(self.rows)
         return np.asarray(values, dtype=np.float64)
+
+    def can_compare(self, n_columns: int) -> bool:
+        """Return whether rows of so many columns can be compared with these."""
+        if self.view.columns is not None:
+            self.view.require_columns(n_columns)
+            return True
+        if self.view.kernel.is_precomputed:
+            return are_below(self.rows, n_columns)
+        return bool(self.rows.ndim == 1 or self.rows.shape[1] == n_columns)
 
     def check(self, X: Any) -> None:
         """Check a kernel of the user as `gram` does, on at most 512 of the rows."""
@@ -201,3 +216,13 @@ def require_choice(basis: Any) -> None:
     """Raise `InputError` for an unknown name of a choice; row numbers are not checked here."""
     if isinstance(basis, str) and basis not in CHOICES:
         raise InputError(f"basis is {basis!r}; choose one of {', '.join(CHOICES)}, or pass row numbers.")
+
+
+def _has_columns(rows: Any, view: Any) -> bool:
+    """Return whether basis rows have the columns of their view."""
+    if view.kernel.is_precomputed:
+        return bool(rows.ndim == 1 and rows.dtype.kind == "i" and rows.min(initial=0) >= 0)
+    if rows.dtype == object:
+        return bool(rows.ndim == 1)
+    is_wide_enough = view.columns is None or rows.shape[-1] == len(view.columns)
+    return bool(rows.ndim == 2 and rows.dtype == np.float64 and is_wide_enough)

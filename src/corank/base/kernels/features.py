@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,22 @@ from corank.base.kernels.basis import Basis
 from corank.base.kernels.grams import inverse_root, require_square
 from corank.base.kernels.views import View
 from corank.errors import InputError
+from corank.fitted import Part, Relations, Shapes
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureMap:
+class FeatureMap(Part):
     """Map from rows of X to rows of Φ."""
+
+    _shapes: ClassVar[Shapes] = {"T": ("r", "n_features")}
+    _relations: ClassVar[Relations] = {
+        "T has a row for each basis row": lambda m: (
+            (m.basis is None) == (m.T is None) and (m.basis is None or len(m.basis) == len(m.T))
+        ),
+        "n_features is positive": lambda m: m.n_features >= 0,
+    }
 
     view: View  # columns and a kernel whose parameters are numbers
     basis: Basis | None  # the basis rows; None if Φ is the view's columns

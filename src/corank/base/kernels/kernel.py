@@ -13,6 +13,7 @@ from scipy import sparse
 
 from corank.data.rows import as_rows
 from corank.errors import InputError
+from corank.fitted import Part
 
 Gram = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -22,7 +23,7 @@ _DIAGONAL_BLOCK = 64
 
 
 @dataclass(frozen=True)
-class Kernel(ABC):
+class Kernel(Part, ABC):
     """
     A kernel: ``kernel(X, Z)`` returns a Gram matrix, ``kernel(X)`` that of X with itself.
 

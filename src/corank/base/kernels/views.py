@@ -15,6 +15,7 @@ from corank.base.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKerne
 from corank.core.rows.scaled import ScaledRows
 from corank.data.column_roles import column_numbers
 from corank.errors import InputError
+from corank.fitted import Part, Relations
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def as_kernel(kernel: Any) -> Kernel:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class View(Part):
     """
     A view of the rows: a choice of columns and a kernel.
 
@@ -148,6 +149,10 @@ class View:
     >>> view.columns, view.select(np.array([[9.0, 1.0, 2.0]])).tolist()
     (array([1, 2]), [[1.0, 2.0]])
     """
+
+    _relations: ClassVar[Relations] = {
+        "columns are numbers": lambda v: v.columns is None or (v.columns.dtype.kind == "i" and v.columns.min() >= 0),
+    }
 
     columns: Any = None
     kernel: Any = field(default_factory=LinearKernel)
@@ -224,7 +229,9 @@ def as_views(
 ) -> list[View]:
     """Make views from the argument `views` of an estimator."""
     if n_features is None:
-        if isinstance(views, int | np.integer) or any(_columns_and_kernel(one, kernel)[0] is not None for one in views):
+        if isinstance(views, int | np.integer) or any(
+            _columns_and_kernel(item, kernel)[0] is not None for item in views
+        ):
             raise InputError("X holds objects, which have no columns; give each view a kernel function: View(None, f).")
         return [_as_view(entry, 1, kernel) for entry in views]
     if isinstance(views, int | np.integer):
@@ -276,7 +283,7 @@ def _numbered(view: View, names: Sequence[str] | None) -> View:
 def _as_columns(columns: Any) -> NDArray[np.int64] | tuple[Any, ...] | None:
     if columns is None:
         return None
-    if not isinstance(columns, slice) and any(isinstance(one, str) for one in columns):
+    if not isinstance(columns, slice) and any(isinstance(column, str) for column in columns):
         return tuple(columns)
     if isinstance(columns, slice):
         start, stop, step = columns.start or 0, columns.stop, columns.step or 1

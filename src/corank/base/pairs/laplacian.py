@@ -223,7 +223,7 @@ class PairLaplacian(Laplacian):
 
 
 # smallest weight of the pairs of a query, relative to its squared weight, that is not a rounding error
-_LEAST = 1e-12
+_MIN_SHARE = 1e-12
 # entries of a piece of a quadratic form
 _PIECE = 1 << 21
 
@@ -267,7 +267,7 @@ class QueryLaplacian(Laplacian):
         same = np.bincount(code, weight**2) if y is None else np.bincount(code[is_run], W_g**2)
         twice_pairs = W_q**2 - same
         c = query_factors(W_q, query_weight, twice_pairs)
-        compares = (c > 0.0) & (twice_pairs > _LEAST * W_q**2)
+        compares = (c > 0.0) & (twice_pairs > _MIN_SHARE * W_q**2)
         is_in = compares[code]
         kept = np.ones(int((is_run & is_in).sum()))
         if y is not None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from corank.core.sums.moments import Slots, add_pair_squares, fold
 from corank.core.threads import add_up, cut
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.fitted import Part, Shapes
 
 BLOCK = 1 << 18
 """Entries of a block of rows: 2 MiB of float64."""
@@ -216,8 +217,10 @@ def dense(rows: Any) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(Part):
     """Sums of products over pairs and rows."""
+
+    _shapes: ClassVar[Shapes] = {"pair": ("size", "size"), "plain": ("size", "size")}
 
     pair: Floats  # ``[Φ y]ᵀ L [Φ y]``
     plain: Floats | None  # ``[Φ y 1]ᵀ diag(w) [Φ y 1]``

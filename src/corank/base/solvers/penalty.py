@@ -25,13 +25,14 @@ from corank.base.pairs.moments import pair_squares
 from corank.base.solvers.solution import require_products
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.fitted import Part
 
 # factor for several queries and for a single one
 _MANY_QUERIES, _ONE_QUERY = 10.0, 1.0
 
 
 @dataclass(frozen=True)
-class Freedom:
+class Freedom(Part):
     """
     Number of free differences and of queries; those of parts without common queries add up.
 

@@ -116,7 +116,7 @@ def judging_curve(
         {"start": integer(2), "steps": integer(0), "batch": integer(1), "n_repeats": integer(1), "random_state": seed},
     )
     listed = [strategy] if isinstance(strategy, str) or callable(strategy) else strategy
-    strategies = [find_strategy(one) for one in listed]
+    strategies = [find_strategy(item) for item in listed]
     names = tuple(name for name, _ in strategies)
     if len(set(names)) != len(names) or not names:
         raise InputError(f"strategy lists {', '.join(names) or 'no names'}; pass one or more, each once.")

@@ -80,19 +80,19 @@ def require_no_input(
     place = _status(path, 1)
     if place is None:
         return
-    for one in inputs:
-        found = _status(one, 0)
-        if found is None:
+    for item in inputs:
+        result = _status(item, 0)
+        if result is None:
             continue
         name = "standard output" if os.fspath(path) == "-" else path
-        if os.path.samestat(place, found):
-            same = "is also an input" if os.fspath(path) == os.fspath(one) else f"is the same file as the input {one}"
+        if os.path.samestat(place, result):
+            same = "is also an input" if os.fspath(path) == os.fspath(item) else f"is the same file as the input {item}"
             raise InputError(f"{name} {same}, which would be lost; choose another output.")
-        output, source = Path(os.path.realpath(path)), Path(os.path.realpath(one))
+        output, source = Path(os.path.realpath(path)), Path(os.path.realpath(item))
         if stat.S_ISDIR(place.st_mode) and output in source.parents and not keeps_folder:
-            raise InputError(f"{path} contains the input {one}, which would be lost; choose another output.")
+            raise InputError(f"{path} contains the input {item}, which would be lost; choose another output.")
         if source in output.parents and output.suffix not in _NO_PARTS and os.fspath(path) != "-":
-            raise InputError(f"{path} is part of the input {one}, which would be changed; choose another output.")
+            raise InputError(f"{path} is part of the input {item}, which would be changed; choose another output.")
 
 
 def _status(path: str | os.PathLike[str], standard: int) -> os.stat_result | None:

@@ -75,10 +75,10 @@ class JsonLines:
         """Raise unless the path names the file that is open, with all of its lines."""
         opened = os.fstat(self._file.fileno())
         try:
-            found: os.stat_result | None = os.stat(self.path)
+            result: os.stat_result | None = os.stat(self.path)
         except FileNotFoundError:
-            found = None
-        if found is None or not os.path.samestat(opened, found):
+            result = None
+        if result is None or not os.path.samestat(opened, result):
             raise InputError(
                 f"{self.path} was deleted or replaced while it was in use, so nothing is saved any more; put it back "
                 "if it was moved, or start again to use what is there now."

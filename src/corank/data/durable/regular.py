@@ -144,9 +144,9 @@ def map_array(path: str | os.PathLike[str], dtype: DTypeLike, shape: tuple[int, 
     """Map a regular file that holds exactly one array, for reading."""
     kind = np.dtype(dtype)
     with open_regular(path) as file:
-        found, size = os.fstat(file.fileno()).st_size, int(np.prod(shape, dtype=object)) * kind.itemsize
-        if found != size:
-            raise InputError(f"{Path(path).name} has {found} bytes, expected {size}; write it again.")
+        result, size = os.fstat(file.fileno()).st_size, int(np.prod(shape, dtype=object)) * kind.itemsize
+        if result != size:
+            raise InputError(f"{Path(path).name} has {result} bytes, expected {size}; write it again.")
         return _mapped(file, kind, shape)
 
 

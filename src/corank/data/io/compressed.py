@@ -31,8 +31,8 @@ PIECE = 1 << 20
 MEMORY = 1 << 27
 """Memory limit of a decompressor, in bytes; the largest presets of xz and zstandard stay within it."""
 
-TIMES, LEAST = 200, 1 << 26
-"""A file may expand to `TIMES` its size, or to `LEAST` bytes; rows of text or of a table compress 5 to 20 times."""
+MAX_RATIO, MIN_BYTES = 200, 1 << 26
+"""A file may expand to `MAX_RATIO` times its size, or to `MIN_BYTES` bytes; rows of text compress 5 to 20 times."""
 
 ALLOWANCE = "CORANK_UNPACK_GB"
 """Environment variable: gigabytes that every file may expand to."""
@@ -72,7 +72,7 @@ def require_plausible_size(name: object, packed: int, unpacked: int) -> None:
     """Raise `InputError` if a file of `packed` bytes expands to suspiciously many bytes (a decompression bomb)."""
     allowance = os.environ.get(ALLOWANCE)
     try:
-        limit = max(LEAST, TIMES * packed) if allowance is None else int(float(allowance) * 1e9)
+        limit = max(MIN_BYTES, MAX_RATIO * packed) if allowance is None else int(float(allowance) * 1e9)
     except (ValueError, OverflowError):
         raise InputError(f"{ALLOWANCE} is {allowance!r}; set it to a number of gigabytes, such as 10.") from None
     if unpacked > limit:

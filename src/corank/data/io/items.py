@@ -77,8 +77,8 @@ def read_items(
         what = "rows" if not rows else "columns"
         raise InputError(f"{path} has no {what}; expected at least two items, one per row.")
     folded = {column.casefold(): column for column in reversed(columns)}
-    usual = next((folded[one] for one in NAMES if one in folded), columns[0])
-    for option, wanted in (("name", name), ("judged", judged), *(("features", one) for one in features or ())):
+    usual = next((folded[item] for item in NAMES if item in folded), columns[0])
+    for option, wanted in (("name", name), ("judged", judged), *(("features", feature) for feature in features or ())):
         if wanted is not None and wanted not in columns:
             raise InputError(f"{path} has no column {wanted!r} for {option}=; {suggest_names(wanted, columns)}.")
     name_column = name or usual
@@ -93,7 +93,7 @@ def read_items(
     numbers = {column: _numbers([row.get(column) for _, row in rows]) for column in columns if column != name_column}
     y = np.empty(0) if judged is None else _finite(numbers.pop(judged), judged, rows)
     if features is None:
-        features = [one for one, values in numbers.items() if values is not None and one.casefold() != "id"]
+        features = [item for item, values in numbers.items() if values is not None and item.casefold() != "id"]
     values = [_finite(numbers.get(column), column, rows) for column in features]
     fields = [
         {column: text for column in columns if column not in (name_column, judged) and (text := _text(row.get(column)))}

@@ -99,7 +99,7 @@ def read(
     >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.data.n_pairs
     ([[0.5], [0.25], [0.75]], [2.0, nan, 1.0], [7, 7, 7], 1)
     """
-    sources = [open_source(one) for one in as_sources(path)]
+    sources = [open_source(source) for source in as_sources(path)]
     kind, first = common_format(sources), sources[0]
     columns: dict[str, Any] = {"y": y, "qid": qid, "docid": docid, "judge": judge}
     columns |= {"drop": [drop] if isinstance(drop, str) else drop, "keep": [keep] if isinstance(keep, str) else keep}

@@ -42,13 +42,13 @@ def qrels_of(source: Any) -> Qrels:
 
 def as_dict(source: Run | Qrels) -> dict[str, dict[str, Any]]:
     """Return a run or judgements as ``{query: {document: value}}``, for pytrec_eval, ranx and ir_measures."""
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     values = source.scores if isinstance(source, Run) else source.y
     for query, document, value in zip(source.qid, source.docids, values.tolist(), strict=True):
         if value == value:
             is_grade = isinstance(source, Qrels) and value.is_integer()
-            found.setdefault(query, {})[document] = int(value) if is_grade else value
-    return found
+            result.setdefault(query, {})[document] = int(value) if is_grade else value
+    return result
 
 
 def as_frame(source: Run | Qrels, style: FrameStyle = "ir_measures") -> Any:
@@ -71,11 +71,11 @@ def _rows(source: Any, kind: str) -> tuple[list[str], list[str], list[float]]:
         rows: Iterable[tuple[Any, Any, Any]] = zip(queries, documents, values, strict=True)
     else:
         given = source.to_dict() if hasattr(source, "to_dict") else source
-        if not isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in given.values()):
+        if not isinstance(given, Mapping) or not all(isinstance(item, Mapping) for item in given.values()):
             raise InputError(
                 f"found a {type(source).__name__}; pass {{query: {{document: value}}}}, a DataFrame or a ranx object."
             )
-        rows = [(q, d, v) for q, found in given.items() for d, v in found.items()]
+        rows = [(q, d, v) for q, result in given.items() for d, v in result.items()]
     kept = [(str(query), str(document), float(value)) for query, document, value in rows]
     if not kept:
         raise InputError(f"the {kind} {'has' if kind == 'run' else 'have'} no rows; pass at least one document.")
@@ -84,9 +84,9 @@ def _rows(source: Any, kind: str) -> tuple[list[str], list[str], list[float]]:
 
 
 def _column(columns: Any, usual: tuple[str, ...], what: str) -> str:
-    found = next((name for name in usual if name in list(columns)), None)
-    if found is None:
+    result = next((name for name in usual if name in list(columns)), None)
+    if result is None:
         raise InputError(
             f"the table has no column of {what} ({', '.join(usual)}); found {', '.join(map(str, columns))}."
         )
-    return found
+    return result

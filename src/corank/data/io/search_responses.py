@@ -56,34 +56,34 @@ def read_responses(
     path: str | os.PathLike[str], *more_paths: str | os.PathLike[str], queries: Sequence[str] | None = None
 ) -> list[SearchResponse]:
     """Read saved answers of search engines."""
-    found: list[SearchResponse] = []
-    for one in (path, *more_paths):
-        answers = list(_answers(one))
+    result: list[SearchResponse] = []
+    for item in (path, *more_paths):
+        answers = list(_answers(item))
         if len(answers) == 1 and answers[0].query is None and queries is None:
-            answers = [replace(answers[0], query=Path(one).name.split(".")[0])]
-        found += answers
+            answers = [replace(answers[0], query=Path(item).name.split(".")[0])]
+        result += answers
     if queries is not None:
-        if len(queries) != len(found):
-            raise InputError(f"found {len(queries)} query ids for {len(found)} answers; pass one id for each answer.")
-        found = [replace(one, query=query) for one, query in zip(found, queries, strict=True)]
-    names = [one.query for one in found]
+        if len(queries) != len(result):
+            raise InputError(f"found {len(queries)} query ids for {len(result)} answers; pass one id for each answer.")
+        result = [replace(item, query=query) for item, query in zip(result, queries, strict=True)]
+    names = [item.query for item in result]
     if None in names:
         raise InputError(
-            f"{path} holds {len(found)} answers that do not name their queries; wrap each as "
+            f"{path} holds {len(result)} answers that do not name their queries; wrap each as "
             '{"qid": ..., "response": ...}, or pass their ids in order with queries=.'
         )
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"two answers belong to the query {twice!r}; keep one of them, or name the queries.")
-    return found
+    return result
 
 
 def as_run(responses: Sequence[SearchResponse], tag: str) -> Run:
     """Return the documents as a run whose scores fall along each list: the order shown counts, not the scores."""
     rows = [
-        (str(one.query), document, -float(place))
-        for one in responses
-        for place, document in enumerate(one.documents, 1)
+        (str(response.query), document, -float(place))
+        for response in responses
+        for place, document in enumerate(response.documents, 1)
     ]
     if not rows:
         raise InputError(f"{tag} has {len(responses)} answers without any document; search again.")
@@ -97,16 +97,16 @@ def as_collection(responses: Sequence[SearchResponse], path: object) -> Collecti
 
     A feature that is absent or has no value is NaN.
     """
-    bare = next((one.query for one in responses if one.features is None), None)
+    bare = next((response.query for response in responses if response.features is None), None)
     if bare is not None:
         raise InputError(
             f"{path}: the answer for {bare!r} has no logged features; expected fields._ltrlog (Elasticsearch, "
             "OpenSearch), [features] (Solr) or matchfeatures (Vespa)."
         )
     rows = [
-        (str(one.query), document, values)
-        for one in responses
-        for document, values in zip(one.documents, one.features or (), strict=True)
+        (str(response.query), document, values)
+        for response in responses
+        for document, values in zip(response.documents, response.features or (), strict=True)
     ]
     if not rows:
         raise InputError(f"{path} has no documents; search again.")
@@ -138,9 +138,9 @@ def is_response(value: Any) -> bool:
 def _answers(path: str | os.PathLike[str]) -> Iterator[SearchResponse]:
     n_found = 0
     for where, value in json_values(read_utf8(path), str(path)):
-        for one in _each(value, None, where):
+        for item in _each(value, None, where):
             n_found += 1
-            yield one
+            yield item
     if not n_found:
         raise InputError(f"{path} is empty; expected a saved answer of a search engine.")
 
@@ -149,8 +149,8 @@ def _each(value: Any, query: str | None, where: str) -> Iterator[SearchResponse]
     """Yield the answers in a JSON value."""
     several = value if isinstance(value, list) else at_path(value, "responses")
     if isinstance(several, list):
-        for one in several:
-            yield from _each(one, None, where)
+        for item in several:
+            yield from _each(item, None, where)
         return
     inner = at_path(value, "response")
     if isinstance(inner, dict) and "docs" not in inner:
@@ -162,9 +162,9 @@ def _each(value: Any, query: str | None, where: str) -> Iterator[SearchResponse]
         params = at_path(value, "responseHeader", "params")
         given = at_path(params, "qid") or at_path(params, "q")
         name = query or (plain_text(given) if isinstance(given, str | int) else None)
-        yield _answer(name, [(_id(one, "id", where), _solr_features(one, where)) for one in docs], docs, "score", where)
+        yield _answer(name, [(_id(doc, "id", where), _solr_features(doc, where)) for doc in docs], docs, "score", where)
     elif isinstance(children := at_path(value, "root", "children") or [], list) and at_path(value, "root") is not None:
-        rows = [(_VESPA_START.sub("", _id(one, "id", where)), _vespa_features(one, where)) for one in children]
+        rows = [(_VESPA_START.sub("", _id(item, "id", where)), _vespa_features(item, where)) for item in children]
         yield _answer(query, rows, children, "relevance", where)
     elif at_path(value, "error") is not None:
         raise InputError(f"{where}: the engine answered with an error, {shortened(value['error'])}; search again.")
@@ -183,7 +183,7 @@ def _answer(
     where: str,
 ) -> SearchResponse:
     features = [values for _, values in rows if values is not None]
-    values = [at_path(one, key) for one in documents]
+    values = [at_path(item, key) for item in documents]
     has_scores = all(value is not None for value in values)
     return SearchResponse(
         query, tuple(document for document, _ in rows), tuple(features) if len(features) == len(rows) else None,
@@ -192,10 +192,10 @@ def _answer(
 
 
 def _id(document: Any, key: str, where: str) -> str:
-    found = at_path(document, key)
-    if not isinstance(found, str | int):
+    result = at_path(document, key)
+    if not isinstance(result, str | int):
         raise InputError(f"{where}: a document has no {key}: {shortened(document)}; request the field.")
-    return plain_text(found)
+    return plain_text(result)
 
 
 def _logged(hit: Any, where: str) -> dict[str, float] | None:
@@ -203,36 +203,36 @@ def _logged(hit: Any, where: str) -> dict[str, float] | None:
     log = at_path(hit, "fields", "_ltrlog")
     if not isinstance(log, list):
         return None
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for entries in (entries for part in log if isinstance(part, dict) for entries in part.values()):
-        for one in entries if isinstance(entries, list) else ():
-            if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-                raise InputError(f"{where}: _ltrlog has the entry {shortened(one)}; expected a name and a value.")
-            found[one["name"]] = _number(one.get("value"), one["name"], where)
-    return found
+        for item in entries if isinstance(entries, list) else ():
+            if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+                raise InputError(f"{where}: _ltrlog has the entry {shortened(item)}; expected a name and a value.")
+            result[item["name"]] = _number(item.get("value"), item["name"], where)
+    return result
 
 
 def _solr_features(document: Any, where: str) -> dict[str, float] | None:
     text = at_path(document, "[features]")
     if not isinstance(text, str):
         return None
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for part in filter(None, text.split(",")):
         name, mark, value = part.rpartition("=")
         if not mark:
             raise InputError(f"{where}: [features] has {part!r}; expected name=value, separated by commas.")
-        found[name] = _number(value, name, where)
-    return found
+        result[name] = _number(value, name, where)
+    return result
 
 
 def _vespa_features(document: Any, where: str) -> dict[str, float] | None:
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     lists = [at_path(document, "fields", name) for name in VESPA_FEATURES]
     for values in lists:
         for name, value in values.items() if isinstance(values, dict) else ():
             if not name.startswith("vespa."):  # statistics of the engine
-                found[name] = _number(value, name, where)
-    return found if any(isinstance(one, dict) for one in lists) else None
+                result[name] = _number(value, name, where)
+    return result if any(isinstance(item, dict) for item in lists) else None
 
 
 def _number(value: Any, name: str, where: str) -> float:

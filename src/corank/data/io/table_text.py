@@ -137,7 +137,7 @@ def jsonl_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
 
 
 def _require_different(names: list[str], name: str) -> None:
-    folded = [one.lower() for one in names if one]
-    twice = next((one for at, one in enumerate(folded) if one in folded[:at]), None)
+    folded = [item.lower() for item in names if item]
+    twice = next((item for at, item in enumerate(folded) if item in folded[:at]), None)
     if twice is not None:
         raise InputError(f"{name} has two columns named {twice!r}; rename or remove one of them.")

@@ -74,16 +74,16 @@ class TextFile:
     def read(self, begin: int = 0, end: int | None = None, padding: int = 0) -> NDArray[np.uint8]:
         """Return bytes `begin` to `end` in a new array; safe in threads and forked processes."""
         count = (self.size if end is None else end) - begin
-        found = np.empty(count + padding, dtype=np.uint8)
-        found[count:] = NEWLINE
-        buffer, done = found.data[:count], 0
+        result = np.empty(count + padding, dtype=np.uint8)
+        result[count:] = NEWLINE
+        buffer, done = result.data[:count], 0
         with _naming_file(str(self)):
             while done < count and (n := self._read_at(self._begin + begin + done, buffer[done:])):
                 done += n
             stamp = None if self._stamp is None else _stamp(self._file.fileno())
         if done < count or stamp != self._stamp:
             raise _overwritten(str(self))
-        return found
+        return result
 
     def _read_at(self, offset: int, buffer: memoryview) -> int:
         if isinstance(self._file, io.BytesIO):
@@ -106,9 +106,9 @@ class TextFile:
                 )
             stop = min(position + step, self.size)
             part = self.read(position, stop).tobytes()
-            found = part.find(b"\n")
-            if found >= 0:
-                return position + found + 1
+            result = part.find(b"\n")
+            if result >= 0:
+                return position + result + 1
             blank = max(part.rfind(b" "), part.rfind(b"\t"))
             word = word if blank < 0 else position + blank + 1
             if stop - word > max_word:
@@ -148,9 +148,9 @@ class TextFile:
         size = 0
         while size < min(self.size, _HEAD):
             size = min(16 * size or 1 << 12, self.size, _HEAD)
-            found = _ROW.search(self.read(0, size).tobytes())
-            if found and (found.end() < size or size in (self.size, _HEAD)):
-                return found.group()
+            result = _ROW.search(self.read(0, size).tobytes())
+            if result and (result.end() < size or size in (self.size, _HEAD)):
+                return result.group()
         return b""
 
 

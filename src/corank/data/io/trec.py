@@ -43,10 +43,10 @@ def read_columns(text: TextFile, names: tuple[str, ...], kept: dict[str, slice],
 def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
     content = piece.read()
     if is_light(piece.length):
-        found = small.split_lines(content[: piece.length].tobytes(), len(names), names.index(number))
-        if found is not None:
-            words = [as_texts(found[1][names.index(name)])[rows] for name, rows in kept.items()]
-            return [found[0], *words]
+        result = small.split_lines(content[: piece.length].tobytes(), len(names), names.index(number))
+        if result is not None:
+            words = [as_texts(result[1][names.index(name)])[rows] for name, rows in kept.items()]
+            return [result[0], *words]
     from corank.core.parsing import columns
 
     n_lines = int(np.count_nonzero(content == ord("\n")))
@@ -83,9 +83,9 @@ def _decode(
     from corank.core.parsing import columns
 
     columns.gather_lines(content, wanted, lines)
-    found = np.empty(len(wanted), dtype=object)
-    found[:] = lines.tobytes().decode(errors="surrogateescape").split("\n")[:-1]
-    return found if fresh is None else np.asarray(found[np.cumsum(fresh) - 1])
+    result = np.empty(len(wanted), dtype=object)
+    result[:] = lines.tobytes().decode(errors="surrogateescape").split("\n")[:-1]
+    return result if fresh is None else np.asarray(result[np.cumsum(fresh) - 1])
 
 
 def _fault(text: TextFile, code: int, position: int, names: tuple[str, ...], number: str) -> InputError:
@@ -93,8 +93,8 @@ def _fault(text: TextFile, code: int, position: int, names: tuple[str, ...], num
     if text.has_bare_return(position):
         problem = BARE_RETURN_MESSAGE
     elif code == sheet.BAD_NUMBER:
-        found = text.word(position).decode(errors="replace")[:40]
-        problem = f"expected a finite number as the {number}, found {found!r}; correct the line"
+        result = text.word(position).decode(errors="replace")[:40]
+        problem = f"expected a finite number as the {number}, found {result!r}; correct the line"
     else:
         few = "fewer" if code == sheet.FEW_COLUMNS else "more"
         problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}; correct the line"

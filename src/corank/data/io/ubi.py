@@ -46,11 +46,11 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
     n_found, n_lost, notes = 0, 0, []
     for file in (queries, path):
         if file is not None:
-            found = _Objects(str(file))
-            for where, one in found.read():
-                n_lost += _add(searches, where, one)
-            n_found += found.n_objects
-            notes += found.notes()
+            result = _Objects(str(file))
+            for where, item in result.read():
+                n_lost += _add(searches, where, item)
+            n_found += result.n_objects
+            notes += result.notes()
     rows = [row for name, search in searches.items() for row in search.rows(name)]
     n_lost += sum(search.n_lost for search in searches.values())
     n_unshown = sum(search.n_unshown for search in searches.values())
@@ -204,35 +204,35 @@ class _Objects:
     def read(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield file and line of each query and event, and the object."""
         for where, value in json_values(read_utf8(self.path), self.path):
-            for one in self._unwrapped(value):
-                if not isinstance(one, dict):
+            for item in self._unwrapped(value):
+                if not isinstance(item, dict):
                     raise InputError(
-                        f"{where}: expected a JSON object, a query or an event, found {shortened(one)}; check that the "
-                        "file is UBI."
+                        f"{where}: expected a JSON object, a query or an event, found {shortened(item)}; check that "
+                        "the file is UBI."
                     )
                 self.n_objects += 1
-                if "action_name" in one or "query_id" in one or any(key in one for key in HITS):
-                    yield where, one
+                if "action_name" in item or "query_id" in item or any(key in item for key in HITS):
+                    yield where, item
                 else:
                     self.n_other += 1
 
     def notes(self) -> list[str]:
         """Return sentences about what the file lacks, without full stops."""
-        found = []
+        result = []
         if self.n_other:
-            found.append(f"{self.n_other} of {self.n_objects} objects of {self.path} are neither a query nor an event")
+            result.append(f"{self.n_other} of {self.n_objects} objects of {self.path} are neither a query nor an event")
         if self.n_hits < self.n_total:
-            found.append(
+            result.append(
                 f"{self.path} has {self.n_hits} hits of a search that found {self.n_total} (fetch all pages with "
                 "size and search_after)"
             )
-        return found
+        return result
 
     def _unwrapped(self, value: Any) -> Iterator[Any]:
         """Yield the documents of a value: a saved answer, several, a list, or a document with or without _source."""
         if isinstance(value, list):
-            for one in value:
-                yield from self._unwrapped(one)
+            for item in value:
+                yield from self._unwrapped(item)
         elif isinstance(value, dict) and isinstance(value.get("responses"), list):
             yield from self._unwrapped(value["responses"])
         elif isinstance(hits := at_path(value, "hits", "hits"), list):

@@ -106,7 +106,7 @@ def _tables(
 def _as_column(ids: NDArray[Any], name: str) -> NDArray[Any]:
     """Check that ids can be encoded in UTF-8, as tables require; LETOR and TREC files may contain other bytes."""
     if ids.dtype.kind in "OU":
-        ids = np.array([str(one) for one in ids.tolist()], dtype=object)
+        ids = np.array([str(item) for item in ids.tolist()], dtype=object)
         for row, text in enumerate(ids):
             try:
                 text.encode()

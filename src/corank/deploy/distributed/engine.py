@@ -86,7 +86,7 @@ def _computed(argument: Any) -> Any:
 
 _POLL = 0.2
 """Seconds between two checks of a cluster."""
-_LARGE = 1 << 19
+_MIN_SCATTERED = 1 << 19
 """Bytes from which an argument shared by all tasks is sent to the workers once."""
 
 
@@ -123,7 +123,7 @@ class DaskEngine(Engine):
     def ready(self) -> dict[str, float]:
         """Seconds that each worker needed to load or compile the kernels before its first task."""
         warm_ups = self._warm_ups or {}
-        return {worker: float(one.result()) for worker, one in warm_ups.items() if one.status == "finished"}
+        return {worker: float(item.result()) for worker, item in warm_ups.items() if item.status == "finished"}
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
         """Submit the tasks, with keys of this call."""
@@ -157,12 +157,12 @@ class DaskEngine(Engine):
         name = str(handles[0].key).split("-")[0] if handles else ""
         with self._explaining(), progress(len(shown), name, self.verbose) as advance:
             while waiting:
-                done = {one for one in shown if one.done()}
+                done = {item for item in shown if item.done()}
                 advance(len(done))
                 shown -= done
                 waiting -= done
                 self._require_scheduler(done)
-                if any(one.status == "error" for one in done) or not waiting:
+                if any(item.status == "error" for item in done) or not waiting:
                     break
                 if self._workers():
                     alone = time.monotonic()
@@ -173,7 +173,7 @@ class DaskEngine(Engine):
                     )
                 time.sleep(_POLL if len(waiting) > 1 else _POLL / 10)
             self._shown = []
-            failed = [one.exception() for one in handles if one.status == "error"]
+            failed = [handle.exception() for handle in handles if handle.status == "error"]
             results = [] if failed else list(self.client.gather(list(handles)))
         if failed:
             raise self._explained(failed[0])
@@ -213,10 +213,10 @@ class DaskEngine(Engine):
 
     def _shared(self, column: Sequence[Any]) -> Sequence[Any]:
         """Send a large argument shared by all tasks once to every worker; a small one is sent with each task."""
-        if len(column) < 2 or any(one is not column[0] for one in column) or isinstance(column[0], str):
+        if len(column) < 2 or any(item is not column[0] for item in column) or isinstance(column[0], str):
             return column
         try:
-            if len(pickle.dumps(column[0])) < _LARGE:
+            if len(pickle.dumps(column[0])) < _MIN_SCATTERED:
                 return column
         except (pickle.PicklingError, AttributeError, TypeError):  # Dask can send it
             return column
@@ -232,7 +232,7 @@ class DaskEngine(Engine):
         """Raise if the scheduler is lost; waiting for results would take a minute."""
         if self.client.status != "running":
             raise _lost(f"the client is {self.client.status}")
-        if any(one.status in ("cancelled", "lost") for one in handles):
+        if any(handle.status in ("cancelled", "lost") for handle in handles):
             raise _lost("tasks were cancelled")
 
     def _explaining(self) -> _Explaining:

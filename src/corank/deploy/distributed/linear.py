@@ -99,8 +99,8 @@ class Limits:
 
 def limits_of(parts: Parts, rows: bool) -> Range:
     """Return the range of scores over all parts; `rows` as in `corank.base.solvers.solution.unit_range`."""
-    found: Limits | None = parts.summed(_limits_part, rows, "range of scores")
-    return (0.0, 1.0) if found is None else (found.low, found.high)
+    result: Limits | None = parts.summed(_limits_part, rows, "range of scores")
+    return (0.0, 1.0) if result is None else (result.low, result.high)
 
 
 def minimise_parts(parts: Parts, loss: PartLoss, sums: Moments, alpha: float, tol: float, max_iter: int) -> Solution:
@@ -121,7 +121,7 @@ class _PartsObjective(SmoothObjective):
         return self._point(self._loss.theta)
 
     def _point(self, theta: Floats) -> Point:
-        found: PartGradient = self._parts.summed(_evaluate_part, replace(self._loss, theta=theta), "gradient")
+        result: PartGradient = self._parts.summed(_evaluate_part, replace(self._loss, theta=theta), "gradient")
 
         def hessian_product(v: Floats) -> Floats:
             settings = replace(self._loss, theta=theta, direction=v)
@@ -136,8 +136,8 @@ class _PartsObjective(SmoothObjective):
 
             return along
 
-        value = found.value + 0.5 * float(self.penalty @ theta**2)
-        return Point(theta, value, found.vector + self.penalty * theta, hessian_product, line)
+        value = result.value + 0.5 * float(self.penalty @ theta**2)
+        return Point(theta, value, result.vector + self.penalty * theta, hessian_product, line)
 
 
 def _limits_part(problems: Iterator[WholeQueries], rows: bool) -> Limits | None:
@@ -199,7 +199,7 @@ def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
     if model.mix == 1.0 and not sums.n_scored:
         raise InputError(f"all {parts.n_rows} rows are unjudged; score some rows.")
     factors = sums.spread.factors if model.scale else np.ones(d)
-    scored, unscored = (None if one is None else one.scaled(factors) for one in sums.moments())
+    scored, unscored = (None if moment is None else moment.scaled(factors) for moment in sums.moments())
     assert scored is not None
     require_products(scored.pair)
     alpha, source = _alpha(model, scored, sums)
@@ -228,7 +228,7 @@ def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
     fitted = LinearModel(**facts)
     if isinstance(model, LCRA):
         gap = _gap(unscored, W)
-        fitted = LinearViewsModel(**facts, views=[View(one) for one in views], view_coefs=W * factors, view_gap=gap)
+        fitted = LinearViewsModel(**facts, views=[View(view) for view in views], view_coefs=W * factors, view_gap=gap)
     return fitted, factors if model.scale else None
 
 

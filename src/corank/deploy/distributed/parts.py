@@ -96,15 +96,15 @@ class Parts:
         """Query ids of each part, from the first pass."""
         began, reader = time.perf_counter(), Reader(self.unjudged, self._columns)
         handles = self.engine.map(count, self.sources, [reader] * len(self.sources), name="query ids")
-        found: list[QueryCounts] = self.engine.gather(handles)
-        self._require_alike(found)
-        self.passes.append(Pass("query ids", len(found), time.perf_counter() - began))
-        return found
+        result: list[QueryCounts] = self.engine.gather(handles)
+        self._require_alike(result)
+        self.passes.append(Pass("query ids", len(result), time.perf_counter() - began))
+        return result
 
     @property
     def n_rows(self) -> int:
         """Number of rows of all parts."""
-        return sum(one.n_rows for one in self.census)
+        return sum(item.n_rows for item in self.census)
 
     @property
     def n_features(self) -> int:
@@ -114,14 +114,14 @@ class Parts:
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the columns, if parts have them."""
-        return None if self._steps else next((one.info.names for one in self.census if one.info.names), None)
+        return None if self._steps else next((item.info.names for item in self.census if item.info.names), None)
 
     @property
     def feature_names(self) -> tuple[Any, ...] | None:
         """Column labels of frames, CSV and Parquet files, which a fitted model remembers; None without any."""
         if self._steps:
             return None
-        return next((one.info.feature_names for one in self.census if one.info.feature_names), None)
+        return next((item.info.feature_names for item in self.census if item.info.feature_names), None)
 
     @property
     def n_queries(self) -> int:
@@ -146,10 +146,10 @@ class Parts:
     def origin(self) -> NDArray[np.float64]:
         """First row of the lowest query id, dense; it does not depend on the division into parts."""
         number = 0
-        for routing, one in zip(self._routings, self.census, strict=True):
-            at = np.flatnonzero(one.ids == self._ids[0][0])
-            if one.n_rows and len(at):
-                number = routing.first_row + int(one.firsts[at[0]])
+        for routing, item in zip(self._routings, self.census, strict=True):
+            at = np.flatnonzero(item.ids == self._ids[0][0])
+            if item.n_rows and len(at):
+                number = routing.first_row + int(item.firsts[at[0]])
                 break
         row = self.rows(np.array([number]))
         return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
@@ -190,8 +190,8 @@ class Parts:
             # a row is transformed where its query is complete
             places = np.unique(np.concatenate([used, *(self._routings[at].homes for at in used)]))
             handles = self._over(places.tolist(), take_rows, np.unique(numbers), "chosen rows")
-            found = [one for some in self.engine.gather(handles) for one in some]
-            known, X = (np.concatenate(column) for column in zip(*found, strict=True))
+            result = [item for some in self.engine.gather(handles) for item in some]
+            known, X = (np.concatenate(column) for column in zip(*result, strict=True))
             order = np.argsort(known)
             return X[order[np.searchsorted(known[order], numbers)]]
         wanted = [numbers[part == at] - first[at] for at in used]
@@ -221,12 +221,12 @@ class Parts:
     def _require_alike(self, found: list[QueryCounts]) -> None:
         """Raise if parts differ in columns or in the type of their query ids."""
         seen: dict[str, tuple[int, Any]] = {}
-        is_open = all(one.info.is_open for one in found if one.n_rows)
-        for at, one in enumerate(found):
-            if not one.n_rows:
+        is_open = all(item.info.is_open for item in found if item.n_rows)
+        for at, item in enumerate(found):
+            if not item.n_rows:
                 continue
-            facts: dict[str, Any] = {"query ids": kind_of_ids(one.ids), "columns": one.info.names}
-            facts["features"] = None if is_open else one.info.n_features
+            facts: dict[str, Any] = {"query ids": kind_of_ids(item.ids), "columns": item.info.names}
+            facts["features"] = None if is_open else item.info.n_features
             for what, value in facts.items():
                 if value is None:
                     continue
@@ -242,11 +242,11 @@ class Parts:
     @cached_property
     def _width(self) -> int:
         """Number of columns before any transformer."""
-        return max(one.info.n_features or 0 for one in self.census)
+        return max(item.info.n_features or 0 for item in self.census)
 
     @cached_property
     def _full(self) -> list[int]:
-        return [at for at, one in enumerate(self.census) if one.n_rows]
+        return [at for at, item in enumerate(self.census) if item.n_rows]
 
     @cached_property
     def _ids(self) -> tuple[NDArray[Any], Integers]:
@@ -278,11 +278,11 @@ class Parts:
                 "are spread over parts; write complete queries into each part, or pass split='move'."
             )
         routings, begin, first_row = [], 0, 0
-        for at, one in enumerate(self.census):
-            own = homes[codes[begin : begin + len(one.ids)]] if one.n_rows else np.empty(0, dtype=np.int64)
+        for at, item in enumerate(self.census):
+            own = homes[codes[begin : begin + len(item.ids)]] if item.n_rows else np.empty(0, dtype=np.int64)
             begin += len(own)
-            routings.append(Routing(first_row, one.ids[: len(own)][own >= 0], own[own >= 0], at))
-            first_row += one.n_rows
+            routings.append(Routing(first_row, item.ids[: len(own)][own >= 0], own[own >= 0], at))
+            first_row += item.n_rows
         return routings
 
     @cached_property

@@ -151,16 +151,16 @@ def sources_of(parts: Any) -> list[Any]:
         parts = [parts]
     if not isinstance(parts, Iterable):
         raise InputError(f"parts is of type {type(parts).__name__}; pass a list of paths or of (X, y, qid).")
-    found = [one for part in parts for one in (_paths(part) if isinstance(part, str | os.PathLike) else [part])]
-    if not found:
+    result = [item for part in parts for item in (_paths(part) if isinstance(part, str | os.PathLike) else [part])]
+    if not result:
         raise InputError("parts is empty; pass at least one part, or a folder with files.")
-    return found
+    return result
 
 
 def _are_dask_arrays(parts: Any) -> bool:
     if not isinstance(parts, tuple) or len(parts) != 3:
         return False
-    return all(hasattr(one, "__dask_graph__") and hasattr(one, "chunks") for one in parts)
+    return all(hasattr(part, "__dask_graph__") and hasattr(part, "chunks") for part in parts)
 
 
 def _zipped(arrays: tuple[Any, Any, Any]) -> list[Any]:
@@ -181,14 +181,14 @@ def _paths(part: str | os.PathLike[str]) -> list[str]:
         files, place = import_extra("fsspec", "dask").core.url_to_fs(name)
         if not files.isdir(place) or files.exists(f"{place}/{HEADER}"):
             return [name]
-        inside = sorted(one for one in files.ls(place, detail=False) if not Path(one).name.startswith(_HIDDEN))
-        return [files.unstrip_protocol(one) for one in inside]
+        inside = sorted(item for item in files.ls(place, detail=False) if not Path(item).name.startswith(_HIDDEN))
+        return [files.unstrip_protocol(item) for item in inside]
     folder = Path(name)
     if not folder.is_dir() or (folder / HEADER).exists():
         if not folder.exists():
             raise InputError(f"the part {name} does not exist; check the path.")
         return [name]
-    inside = sorted(str(one) for one in folder.iterdir() if not one.name.startswith(_HIDDEN))
+    inside = sorted(str(item) for item in folder.iterdir() if not item.name.startswith(_HIDDEN))
     if not inside:
         raise InputError(f"the folder {name} is empty; pass a folder with parts.")
     return inside
@@ -249,7 +249,7 @@ def kind_of_ids(qid: NDArray[Any]) -> Literal["integers", "text", "numbers"]:
     """Return the type of query ids; only ids of one type can be compared."""
     if qid.dtype.kind in "iub":
         return "integers"
-    if qid.dtype.kind in "UT" or all(isinstance(one, str) for one in qid.tolist()):
+    if qid.dtype.kind in "UT" or all(isinstance(item, str) for item in qid.tolist()):
         return "text"
     if qid.dtype.kind == "f" and not np.isnan(qid).any():
         return "numbers"

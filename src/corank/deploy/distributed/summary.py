@@ -253,5 +253,5 @@ def _values(data: RankingData, settings: _LeaveOutSettings) -> Floats:
     if not pieces:
         return np.zeros((0, 2 * n_candidates))
     held = [LeftOut(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*pieces, strict=True)]
-    values = np.column_stack([result.values for one in held for result in frame.results(one, settings.metric)])
+    values = np.column_stack([result.values for item in held for result in frame.results(item, settings.metric)])
     return np.hstack([np.nan_to_num(values), (~np.isnan(values)).astype(np.float64)])

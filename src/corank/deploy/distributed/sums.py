@@ -152,7 +152,7 @@ def _sums(data: RankingData, settings: SumSettings) -> Sums:
     return Sums(
         len(scores), len(data.single_grade_queries), freedom(data, settings.ties),
         bool(((scores >= 0) & (scores <= 10) & (scores == np.round(scores))).all()), _spread(data), pair, plain,
-        unscored, ExactSum(np.concatenate([one.top for one in sums]), np.hstack([one.limbs for one in sums])),
+        unscored, ExactSum(np.concatenate([item.top for item in sums]), np.hstack([item.limbs for item in sums])),
     )  # fmt: skip
 
 

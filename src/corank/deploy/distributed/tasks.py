@@ -182,11 +182,11 @@ def _problems(source: Any, reader: Reader, routing: Routing, arrivals: list[Numb
 
 def joined(pieces: list[NumberedRows]) -> NumberedRows:
     """Join rows in the order of their numbers."""
-    numbers = np.concatenate([one.numbers for one in pieces])
+    numbers = np.concatenate([piece.numbers for piece in pieces])
     order = np.argsort(numbers)
-    X = [one.rows.X for one in pieces]
+    X = [piece.rows.X for piece in pieces]
     stacked = sparse.vstack(X).tocsr() if any(map(sparse.issparse, X)) else np.concatenate(X)
-    y, qid = (np.concatenate([one.rows[k] for one in pieces])[order] for k in (1, 2))
+    y, qid = (np.concatenate([piece.rows[k] for piece in pieces])[order] for k in (1, 2))
     return NumberedRows(Rows(stacked[order], y, qid), numbers[order])
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,14 +24,7 @@ from corank._lazy import is_pipeline
 from corank._moved import GONE
 from corank.data.rows import require_structure
 from corank.errors import InputError, reason
-
-HOMES = (
-    "models.auto.leaderboard", "models.gp.collaborative.user_likelihoods", "models.gp.ep.items", "models.gp.ep.process",
-    "models.gp.ep.propagation", "base.kernels", "base.kernels.basis", "base.kernels.features",
-    "models.lambdarank.lambdas", "models.lambdarank.terms", "models.lambdarank.tree_ensemble", "base.pairs",
-    "base.solvers.penalty", "text.network",
-)  # fmt: skip
-"""Modules of corank whose dataclasses may be part of a saved model; imported if a model has one."""
+from corank.fitted import PARTS, Part
 
 BASES = frozenset(
     f"corank.{name}"
@@ -85,10 +76,10 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
         return {"slice": [encode(part, name, tensors) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, BaseEstimator):
         return {"estimator": encode_estimator(value, name, tensors)}
-    if dataclasses.is_dataclass(value) and _is_known(type(value)):
-        fields = {
-            f.name: encode(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in dataclasses.fields(value)
-        }
+    if isinstance(value, Part) and PARTS.get(type(value).__name__) is type(value):
+        of_record: Any = value
+        names = [field.name for field in dataclasses.fields(of_record)]
+        fields = {key: encode(getattr(value, key), f"{name}.{key}", tensors) for key in names}
         # the key of format 1
         return {"noun": {"name": type(value).__name__, "fields": fields}}
     raise InputError(
@@ -189,7 +180,7 @@ def _buildable(name: Any) -> Any:
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
     kind = registry.find(name)
-    is_ours = isinstance(kind, type) and any(f"{one.__module__}.{one.__name__}" in BASES for one in kind.__mro__)
+    is_ours = isinstance(kind, type) and any(f"{item.__module__}.{item.__name__}" in BASES for item in kind.__mro__)
     return kind if is_ours and not inspect.isabstract(kind) else None
 
 
@@ -241,7 +232,7 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
             if any(isinstance(value, slice) for value in fields.values()):
                 raise ValueError("a slice can select any number of columns")
             try:
-                return _known_dataclass(body["name"])(**fields)
+                return PARTS[body["name"]](**fields)
             except InputError as error:  # its message is for users, not for files
                 raise ValueError(reason(error)) from error
     raise ValueError(f"unknown kind {kind!r}")
@@ -258,25 +249,3 @@ def _encode_array(value: NDArray[Any], name: str, tensors: dict[str, NDArray[Any
     if value.ndim == 1 and all(isinstance(item, str) for item in value):
         return {"strings": value.tolist()}
     raise InputError(f"{name} is an array of type {value.dtype}, which cannot be saved; use numbers or strings.")
-
-
-def _is_known(kind: type[Any]) -> bool:
-    """Return whether a dataclass may be part of a saved model; its home was imported if so."""
-    homes = (sys.modules.get(f"corank.{home}") for home in HOMES)
-    return any(kind is found for home in homes if home is not None for found in _dataclasses_of(home).values())
-
-
-def _dataclasses_of(home: ModuleType) -> dict[str, type[Any]]:
-    return {
-        name: kind
-        for name, kind in vars(home).items()
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__.startswith(home.__name__)
-    }
-
-
-def _known_dataclass(name: str) -> type[Any]:
-    """Return a dataclass that may be part of a saved model, first from the modules that its estimator imported."""
-    for home in sorted((f"corank.{one}" for one in HOMES), key=lambda one: one not in sys.modules):
-        if name in (found := _dataclasses_of(import_module(home))):
-            return found[name]
-    raise KeyError(name)

@@ -179,8 +179,7 @@ def _require_fitted(model: Any) -> None:
 
 def _check_model(model: Any, path: str | Path) -> None:
     """Check what classes declare, then try every prediction, to detect parts that do not fit together."""
-    from corank.deploy.persist.declared import require_declared
-    from corank.deploy.persist.probe import try_model
+    from corank.deploy.persist.check import require_declared, try_model
 
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -182,7 +182,7 @@ def _moves(levels: Floats, counts: NDArray[np.int64], power: float) -> Floats:
         below, total = np.cumsum(counts), np.cumsum(counts * levels)
         return np.asarray(levels * (2.0 * below - below[-1]) + total[-1] - 2.0 * total)
     step = max(1, _BLOCK // len(levels))
-    blocks = [levels[at : at + step, None] for at in range(0, len(levels), step)]
+    blocks = [levels[index : index + step, None] for index in range(0, len(levels), step)]
     return np.concatenate([np.abs(block - levels) ** power @ counts for block in blocks])
 
 

@@ -113,7 +113,7 @@ def _ends(n: int, tail: float, rng: np.random.Generator, values: Any) -> tuple[f
             "models, or use kpartite_interval."
         )
     step = max(1, _BLOCK // (n + 1))
-    sizes = [min(step, n_draws - at) for at in range(0, n_draws, step)]
+    sizes = [min(step, n_draws - index) for index in range(0, n_draws, step)]
     drawn = [values(rng.standard_exponential((size, n + 1))) for size in sizes]
     lows, highs = (np.concatenate(part) for part in zip(*drawn, strict=True))
     return float(np.quantile(lows, tail)), float(np.quantile(highs, 1.0 - tail))
@@ -198,7 +198,7 @@ def _of_rows(
     def ends(w: Floats) -> tuple[Floats, Floats]:
         """Return the least and the largest error over the grades g of the further row."""
         losses, masses = weighted(w[:, 1:])
-        found = []
+        results = []
         for g in range(len(counts)):
             more = w[:, :1] * (np.arange(len(counts)) == g)
             r = np.ones(masses.shape) if rho is None else rho / (masses + more)
@@ -206,8 +206,8 @@ def _of_rows(
             correct = np.einsum("blm,lm,bl,bm->b", losses, costs, r, r)
             wrong = np.einsum("bl,lm,bm->b", r * more, costs + costs.T, W)
             total = np.einsum("bl,lm,bm->b", W + r * more, pairs, W + r * more)
-            found.append((correct / total, (correct + wrong) / total))
-        lows, highs = zip(*found, strict=True)
+            results.append((correct / total, (correct + wrong) / total))
+        lows, highs = zip(*results, strict=True)
         return np.min(lows, axis=0), np.max(highs, axis=0)
 
     low, high = _ends(len(weighted.grade), tail, rng, ends)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.fitted import PARTS, Part
 from corank.metrics import parse_metric
 from corank.metrics.significance import few_note, sign_flip
 from corank.tables import ReportTable
@@ -19,13 +20,15 @@ _UNBOUNDED = ("DCG", "MSE", "MAE")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CandidateTable:
+class CandidateTable(Part):
     """
     Candidates of an `AutoRanker`, best first.
 
     means, lows, highs: Mean of the metric over left-out queries, and its 95 % interval; NaN if no query could be left
         out.
     """
+
+    _may_be_infinite: ClassVar[frozenset[str]] = frozenset(["lows", "highs"])
 
     names: tuple[str, ...]  # names of the candidates
     means: Floats
@@ -73,4 +76,4 @@ def interval(values: Floats, metric: str | None = None) -> tuple[float, float, f
     return float(kept.mean()) if len(kept) else low, low, high
 
 
-Leaderboard = CandidateTable  # the name in models that versions up to 0.3 saved
+PARTS["Leaderboard"] = CandidateTable  # the name in models that versions up to 0.3 saved

@@ -41,7 +41,8 @@ from corank.parameters import Rule, Rules, boolean, number, one_of, rng_of, seed
 
 _METRIC = re.compile(r"ndcg@([1-9]\d{0,3})", re.IGNORECASE)
 _LEVEL = 0.95
-PRIOR, CONDENSED = Prior(), 0.5
+PRIOR, CONDENSED, ONE_SIDED = Prior(), 0.5, 0.5
+"""Prior; factor of the evidence of condensed lists; probability of least squares where some lists were not judged."""
 FUSION, RRF, MEAN = "fusion", "RRF", "mean of min-max scores"
 
 
@@ -236,11 +237,12 @@ class Fusion(Learner):
     def _evidence(self, features: Features, lists: RetrievedLists, judged: _Judged, queries: JudgedQueries) -> Evidence:
         # condensed lists say less about the top of whole lists
         prior = replace(PRIOR, evidence=PRIOR.evidence * (CONDENSED if judged.condensed else 1.0))
+        if judged.sources is not None:  # least squares learns from all judged rows, not from their first k alone
+            prior = replace(prior, learnt=ONE_SIDED)
         rng = rng_of(0 if self.random_state is None else self.random_state)
         candidates = Candidates.of(features, shared_documents(lists), prior, rng)
         if judged.sources is not None:
             candidates = restricted(candidates, judged.sources)
-            return Evidence.of(features, candidates, queries, None, prior)
         whole = judged.y if judged.condensed else np.nan_to_num(judged.y)
         squares = Squares.of(features, lists, whole, judged.weights, queries)
         return Evidence.of(features, candidates, queries, squares, prior, nonnegative=not self.allow_negative)

@@ -70,21 +70,20 @@ class Evidence:
         features: Features,
         candidates: Candidates,
         judged: JudgedQueries,
-        squares: Squares | None,
+        squares: Squares,
         prior: Prior,
         *,
         nonnegative: bool = True,
     ) -> Evidence:
-        """Compute all values; without `squares` nothing is learnt by least squares."""
+        """Compute all values."""
         n, d = len(judged), len(features.covariance)
         V = judged.shortened(_likely_rows(features, candidates, judged)).ndcg(features.values, candidates.W)
         signs = (True,) if nonnegative else (True, False)
         solvers = [(names, alpha, sign) for names, alpha in EXPERTS.items() for sign in signs]
         solvers += [((next(iter(family.mixture)),), FORM_ALPHA, True) for family in FAMILIES if family.form]
-        solvers = solvers if squares is not None and n > 1 else []
+        solvers = solvers if n > 1 else []
         learnt, without, U = np.zeros((d, len(solvers))), np.zeros((n, d, len(solvers))), np.zeros((n, len(solvers)))
         for e, (names, alpha, sign) in enumerate(solvers):
-            assert squares is not None
             columns = np.concatenate([features.places(name) for name in names])
             learnt[:, e], without[:, :, e] = squares.solve(columns, alpha, sign)
         for q in range(n if solvers else 0):
@@ -163,13 +162,12 @@ class Evidence:
 
 def restricted(candidates: Candidates, sources: Mask) -> Candidates:
     """
-    Return the candidates that give the retrievers whose lists were judged at least their equal share of the weight.
+    Return the candidates that give the retrievers whose lists were judged at least half their equal share.
 
-    Inside the judged top of a list, its own scores hardly vary: judgements of these documents say how to weigh the
-    other retrievers against each other, but make the judged one look worse than it is.
+    Another retriever orders the judged documents of a list well if what both return is good; on its own list, it would
+    bring documents that nobody judged. Condensed lists cannot show that.
     """
-    m = len(sources)
-    is_fair = candidates.p[:, sources].sum(axis=1) >= sources.sum() / m - 1e-9
+    is_fair = candidates.p[:, sources].sum(axis=1) >= 0.5 * sources.mean() - 1e-9
     return replace(candidates, log_prior=np.where(is_fair, candidates.log_prior, -np.inf))
 
 

@@ -15,6 +15,7 @@ from corank.base.docs import shared_parameters
 from corank.base.kernels.basis import as_doubles
 from corank.choices import Targets
 from corank.errors import InputError
+from corank.fitted import Shapes
 from corank.models.labels.batch import StandardizedRows
 from corank.models.labels.calibrated import CalibratedLabelRanker
 from corank.models.labels.forest import ForestLabelRanker
@@ -84,6 +85,8 @@ class AutoLabelRanker(LabelRanker):
     """
 
     _rules: ClassVar[Rules] = {"targets": one_of(*TARGETS), "cv": integer(2), "random_state": seed}
+
+    _shapes: ClassVar[Shapes] = {"column_mean_": ("n_features_in_",), "column_scale_": ("n_features_in_",)}
 
     ranker_: LabelRanker
     cv_scores_: dict[str, float]

@@ -30,6 +30,7 @@ from corank.base.kernels.basis import as_doubles
 from corank.choices import Targets
 from corank.data.scoring import repeat_first
 from corank.errors import InputError
+from corank.fitted import Shapes
 from corank.models.labels.batch import StandardizedRows
 from corank.models.labels.preferences import LabelPreferences
 from corank.models.labels.ranker import TARGETS, LabelRanker, quality
@@ -110,6 +111,14 @@ class NeighborLabelRanker(LabelRanker):
         "n_neighbors": integer(1) | none,
         "targets": one_of(*TARGETS),
         "scale": boolean,
+    }
+
+    _shapes: ClassVar[Shapes] = {
+        "training_rows_": ("rows", "n_features_in_"),
+        "won_": ("rows", "labels"),
+        "compared_": ("rows", "labels"),
+        "sides_": ("rows", "labels"),
+        "column_scale_": ("n_features_in_",),
     }
 
     n_neighbors_: int

@@ -29,6 +29,7 @@ from corank.base.docs import shared_parameters
 from corank.choices import Targets
 from corank.data.scoring import score_columns
 from corank.errors import InputError
+from corank.fitted import Shapes
 from corank.models.labels.calibrated import CalibratedLabelRanker
 from corank.models.labels.preferences import LabelPreferences
 from corank.models.labels.ranker import TARGETS, LabelRanker
@@ -90,6 +91,8 @@ class PairwiseLabelRanker(LabelRanker):
         "targets": one_of(*TARGETS),
         "scale": boolean,
     }
+
+    _shapes: ClassVar[Shapes] = {"pair_coef_": ("pairs", "n_features_in_"), "pair_intercept_": ("pairs",)}
 
     pair_coef_: Floats
     pair_intercept_: Floats

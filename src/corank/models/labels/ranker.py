@@ -11,7 +11,7 @@ Comparing and aggregating rankings with ties, 2004). A top list is an order whos
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from corank.core.labels.constraints import FOOTRULE, KENDALL, RHO, compare_order
 from corank.core.pairs.inversions import pair_losses
 from corank.data.rows import as_rows
 from corank.errors import InputError
+from corank.fitted import Predictions, Shapes
 from corank.metrics.pairwise import tau_b
 from corank.models.labels.preferences import LabelPreferences, as_indicator, as_positions
 
@@ -163,6 +164,17 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
     A subclass learns in `_fitted`, which returns a frozen record, and computes utilities in `_utilities`. ``predict``
     returns the form of y.
     """
+
+    _shapes: ClassVar[Shapes] = {
+        "coef_": ("labels", "n_features_in_"),
+        "intercept_": ("labels",),
+        "classes_": ("labels",),
+    }
+    _predictions: ClassVar[Predictions] = {
+        "decision_function": lambda model, X: model.decision_function(X),
+        "predict_ranking": lambda model, X: model.predict_ranking(X),
+        "predict_top": lambda model, X: np.concatenate(model.predict_top(X)),
+    }
 
     targets: str
     classes_: NDArray[Any]

@@ -31,6 +31,7 @@ from corank.data.queries import qid_of_group
 from corank.data.ranking import RankingData
 from corank.data.scoring import repeat_first, score_columns
 from corank.errors import InputError, import_extra
+from corank.fitted import Relations
 from corank.metrics import parse_metric
 from corank.models.lambdarank.lambdas import Lambda
 from corank.models.lambdarank.lists import Lists
@@ -202,6 +203,12 @@ class LambdaRank(Ranker):
         "n_jobs": n_jobs,
         "random_state": seed,
         "verbose": boolean,
+    }
+
+    _relations: ClassVar[Relations] = {
+        "the scorer has its parameters": lambda m: hasattr(
+            m, {"linear": "coef_", "mlp": "column_mean_", "trees": "trees_"}[m.scorer]
+        ),
     }
 
     coef_: Floats

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores
 from corank.errors import InputError, suggest_names
+from corank.fitted import Part
 from corank.models.lambdarank.lists import Lists
 from corank.models.lambdarank.terms import LAMBDAS, OWN, Term
 
@@ -30,7 +31,7 @@ _TERM = re.compile(
 
 
 @dataclass(frozen=True)
-class Lambda:
+class Lambda(Part):
     """
     LambdaRank gradients: a weighted sum of λ of the registry `LAMBDAS` and of the user's functions.
 

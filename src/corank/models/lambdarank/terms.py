@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from corank.core.lists.list_lambdas import AP, ERR, RR, add_ndcg, add_swaps
 from corank.core.lists.pair_lambdas import LOGISTIC, RAMP, add_pairs, add_preferences, add_winner
 from corank.errors import InputError, reason
+from corank.fitted import Part
 from corank.models.lambdarank.lists import Lists
 from corank.parameters import Rule, is_integer, number
 
@@ -56,7 +57,7 @@ class LambdaKind:
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(Part):
     """
     One λ of a weighted sum.
 

@@ -29,6 +29,7 @@ from corank.core.rows.access import CSRRows, as_core_rows
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.rows import has_missing
 from corank.errors import InputError, reason
+from corank.fitted import Part
 from corank.parameters import is_integer
 
 Floats = NDArray[np.float64]
@@ -43,7 +44,7 @@ _LEAVES = ("leaf_value", "leaf_count")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TreeEnsemble:
+class TreeEnsemble(Part):
     """
     Regression trees; the score of a row is the sum of one leaf per tree.
 

@@ -27,6 +27,7 @@ from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
+from corank.fitted import Relations
 from corank.models.linear.descent import HeldOutError, ParallelDescent, require_stored, train
 from corank.models.linear.objective import RATES, DescentProblem, Objective, ObjectiveSample, columns_of_views
 from corank.parameters import Rules, boolean, integer, n_jobs, none, number, one_of, seed
@@ -173,6 +174,12 @@ class LinearDescent(Ranker):
         "n_jobs": n_jobs,
         "random_state": seed,
         "verbose": boolean,
+    }
+
+    _relations: ClassVar[Relations] = {
+        "run_ comes with eta0_ and objective_trace_": lambda m: (
+            not hasattr(m, "run_") or (hasattr(m, "eta0_") and hasattr(m, "objective_trace_"))
+        ),
     }
 
     def partial_fit(

@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from corank.base.docs import shared_parameters
 from corank.base.missing import MISSING
 from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
+from corank.fitted import Predictions
 from corank.models.linear.base import LinearDescent, logistic
 from corank.parameters import Rules, boolean, number, one_of
 
@@ -81,6 +82,9 @@ class CRR(LinearDescent):
         "mix": number(0, 1),
         "fit_intercept": boolean,
         "missing": one_of(*MISSING),
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_proba": lambda model, X: model.predict_proba(X),
     }
 
     def __init__(

@@ -36,6 +36,7 @@ from corank.core.pairs.coupled_descent import Columns
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
+from corank.fitted import Predictions, Relations, Shapes
 from corank.models.linear.base import LinearDescent, LinearModel, ViewWeights, factors
 from corank.models.linear.objective import Objective, ObjectiveSample, columns_of_views
 from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers, one_of
@@ -128,6 +129,17 @@ class LCRA(LinearDescent):
         "unscored_batch": integer(1),
         "fit_intercept": boolean,
         "missing": one_of(*MISSING),
+    }
+
+    _shapes: ClassVar[Shapes] = {"view_coefs_": ("views", "all columns")}
+    _relations: ClassVar[Relations] = {
+        "every view has weights": lambda m: (
+            len(m.views_) == len(m.view_coefs_) > 0
+            and all(view.columns is not None and len(np.unique(view.columns)) == len(view.columns) for view in m.views_)
+        ),
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_views": lambda model, X: model.predict_views(X),
     }
 
     views_: list[View]

@@ -41,6 +41,7 @@ from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
+from corank.fitted import Relations, Shapes
 from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, seed, text
 
 Floats = NDArray[np.float64]
@@ -150,6 +151,13 @@ class RankSVM(Ranker):
         "max_iter": integer(1),
         "random_state": seed,
         "verbose": boolean,
+    }
+
+    _shapes: ClassVar[Shapes] = {"support_": ("support",)}
+    _relations: ClassVar[Relations] = {
+        "coef_ or dual_coef_ has the right length": lambda m: (
+            hasattr(m, "coef_") or m.dual_coef_.shape == (len(m.basis_),)
+        ),
     }
 
     _learns_sizes: bool = False

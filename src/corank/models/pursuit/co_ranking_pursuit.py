@@ -39,6 +39,7 @@ from corank.base.missing import MISSING
 from corank.choices import QueryWeight, Residual
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.fitted import Predictions, Relations, Shapes, is_ascending
 from corank.models.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
 from corank.models.pursuit.dictionary import Floats, Target, choose_rows, require_columns, split_views
 from corank.models.pursuit.path import PathValidation, as_n_terms, sum_terms
@@ -131,6 +132,18 @@ class CoRankingPursuit(Ranker):
 
     _rules: ClassVar[Rules] = {**CO_PURSUIT, "missing": one_of(*MISSING)}
 
+    _shapes: ClassVar[Shapes] = {"terms_": ("terms", "views"), "term_coefs_": ("terms", "views"), "gains_": ("terms",)}
+    _relations: ClassVar[Relations] = {
+        "every view has a basis": lambda m: len(m.views_) == len(m.view_bases_) == m.terms_.shape[1] > 0,
+        "terms_ names basis rows": lambda m: all(
+            np.isin(m.terms_[:, v], basis.numbers).all() and is_ascending(basis.numbers)
+            for v, basis in enumerate(m.view_bases_)
+        ),
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_views": lambda model, X: model.predict_views(X),
+    }
+
     terms_: NDArray[np.int64]
     term_coefs_: Floats
     views_: list[View]
@@ -189,8 +202,8 @@ class CoRankingPursuit(Ranker):
         target = Target.of(data, 0.0, self.query_weight)
         split = self._make_views(data, for_views, for_rows)
         views = [
-            Basis.of(view.fit(data.X, one, data.weights), data.X, view.basis)
-            for view, one in zip(split, for_kernel.spawn(len(split)), strict=True)
+            Basis.of(view.fit(data.X, own_rng, data.weights), data.X, view.basis)
+            for view, own_rng in zip(split, for_kernel.spawn(len(split)), strict=True)
         ]
         for basis in views:
             basis.check(data.X)
@@ -232,7 +245,7 @@ class CoRankingPursuit(Ranker):
         validation: PathValidation | None = None,
         advance: Callable[[int], object] = id,
     ) -> list[JointStep]:
-        begins = np.cumsum([0, *(len(one) for one in coupled.scored[:-1])])
+        begins = np.cumsum([0, *(len(dictionary) for dictionary in coupled.scored[:-1])])
         taken: list[JointStep] = []
         for choice in islice(coupled_steps(coupled, target.v, self.search, self.residual), n_basis):
             if not choice.gain > self.tol * len(coupled) * target.J:
@@ -240,8 +253,8 @@ class CoRankingPursuit(Ranker):
             taken.append(choice)
             advance(1)
             if validation is not None:
-                columns = np.concatenate([begins + one.columns for one in taken])
-                if validation(columns, np.concatenate([one.coefs for one in taken])):
+                columns = np.concatenate([begins + step.columns for step in taken])
+                if validation(columns, np.concatenate([step.coefs for step in taken])):
                     break
         return taken
 

@@ -79,13 +79,13 @@ class CoupledViews:
 
         so_far (l,): f̄ of each view, if whole views must agree.
         """
-        e = [dictionary.correlate(one) for dictionary, one in zip(self.scored, v, strict=True)]
+        e = [dictionary.correlate(residual) for dictionary, residual in zip(self.scored, v, strict=True)]
         if so_far is None or not self._couples:
             return e
         disagreements = [self.agreement @ (len(self) * f - np.sum(so_far, axis=0)) for f in so_far]
         return [
-            one - 2.0 * self.coupling * dictionary.correlate(gap)
-            for one, dictionary, gap in zip(e, self.unscored, disagreements, strict=True)
+            item - 2.0 * self.coupling * dictionary.correlate(gap)
+            for item, dictionary, gap in zip(e, self.unscored, disagreements, strict=True)
         ]
 
     def search(self, e: list[Floats], how: str) -> JointStep:
@@ -101,14 +101,16 @@ class CoupledViews:
     @cached_property
     def coupling(self) -> float:
         """ν, limited so that agreement outweighs the scores at most `_MAX_RATIO` times: B must not vanish in B + C."""
-        scores, agreement = (max(float(one.max()) for one in squares) for squares in (self._norms, self._disagreements))
+        scores, agreement = (
+            max(float(item.max()) for item in squares) for squares in (self._norms, self._disagreements)
+        )
         return min(self.requested, _MAX_RATIO * scores / agreement) if agreement > 0.0 else self.requested
 
     @cached_property
     def _disagreements(self) -> list[Floats]:
         """k̄ᵀL̂k̄ of all columns of each view."""
         over = InnerProduct(self.agreement, 0.0, np.ones(self.agreement.n))
-        return [np.concatenate([over.squares(block) for _, block in one.blocks()]) for one in self.unscored]
+        return [np.concatenate([over.squares(block) for _, block in item.blocks()]) for item in self.unscored]
 
     @cached_property
     def _norms(self) -> list[Floats]:
@@ -127,16 +129,16 @@ class CoupledViews:
         return [norms + weight * squares for norms, squares in zip(self._norms, self._disagreements, strict=True)]
 
     def _joint_two(self, e: list[Floats]) -> JointStep:
-        one, two = self._usable
+        first, second = self._usable
         root1, root2 = self._roots
-        e1, e2 = e[0][one] / root1, e[1][two] / root2
-        ends = np.linspace(0, len(one), _PIECES + 1).astype(int)
+        e1, e2 = e[0][first] / root1, e[1][second] / root2
+        ends = np.linspace(0, len(first), _PIECES + 1).astype(int)
         runs = [(int(a), int(b)) for a, b in pairwise(ends) if b > a]
-        bests = parallel_map(lambda first, last: joint_best(self._cross, e1, e2, first, last), runs)
+        bests = parallel_map(lambda begin, end: joint_best(self._cross, e1, e2, begin, end), runs)
         gain, i, j = max(bests, key=lambda best: best[0])
         x = self._cross[i, j]
         a = np.array([(e1[i] - x * e2[j]) / root1[i], (e2[j] - x * e1[i]) / root2[j]]) / (1.0 - x * x)
-        return JointStep(np.array([one[i], two[j]]), a, float(gain))
+        return JointStep(np.array([first[i], second[j]]), a, float(gain))
 
     @cached_property
     def _roots(self) -> list[Floats]:
@@ -146,9 +148,9 @@ class CoupledViews:
     @cached_property
     def _cross(self) -> Floats:
         """C_12 of all pairs of usable columns, divided by the roots of the diagonal."""
-        one, two = self._usable
-        left = self.unscored[0].D[:, one].astype(np.float64) / self._roots[0]
-        right = self.agreement @ (self.unscored[1].D[:, two].astype(np.float64) / self._roots[1])
+        first, second = self._usable
+        left = self.unscored[0].D[:, first].astype(np.float64) / self._roots[0]
+        right = self.agreement @ (self.unscored[1].D[:, second].astype(np.float64) / self._roots[1])
         x = np.asarray(-2.0 * self.coupling * (left.T @ right))
         # in exact arithmetic, |x|² is at most the product of C's shares in the diagonal, so 1 − x² is positive
         bounds = [
@@ -162,7 +164,7 @@ class CoupledViews:
         usable = self._usable_in_all
         if not len(usable):
             return JointStep(np.zeros(len(self), dtype=np.int64), np.zeros(len(self)), 0.0)
-        right = np.stack([one[usable] for one in e], axis=1)
+        right = np.stack([item[usable] for item in e], axis=1)
         a = np.linalg.solve(self._shared_systems[usable], right[:, :, None])[:, :, 0]
         gains = np.einsum("gv,gv->g", right, a)
         best = int(np.argmax(gains))
@@ -192,13 +194,13 @@ class CoupledViews:
         return out
 
     def _joint_any(self, e: list[Floats]) -> JointStep:
-        alone = [_where(one**2, d, usable) for one, d, usable in zip(e, self._diagonals, self._usable, strict=True)]
+        alone = [_where(item**2, d, usable) for item, d, usable in zip(e, self._diagonals, self._usable, strict=True)]
         columns = np.array([int(np.argmax(gains)) for gains in alone])
         if not self._couples:
             coefs = np.array([e[v][j] / self._norms[v][j] for v, j in enumerate(columns)])
             return JointStep(columns, coefs, float(sum(gains[j] for gains, j in zip(alone, columns, strict=True))))
         starts = [columns]
-        if len({len(one) for one in e}) == 1 and len(self._usable_in_all):
+        if len({len(item) for item in e}) == 1 and len(self._usable_in_all):
             starts.append(self._shared(e).columns)
         return max((self._climb(e, start) for start in starts), key=lambda choice: choice.gain)
 
@@ -230,7 +232,7 @@ class CoupledViews:
 
     def _system(self, columns: NDArray[np.int64]) -> Floats:
         """B + C of chosen columns."""
-        U = np.stack([one.column(j) for one, j in zip(self.unscored, columns, strict=True)], axis=1)
+        U = np.stack([item.column(j) for item, j in zip(self.unscored, columns, strict=True)], axis=1)
         A = -2.0 * self.coupling * np.asarray(self.agreement.quad(U))
         A[np.diag_indices(len(self))] = [d[j] for d, j in zip(self._diagonals, columns, strict=True)]
         return A
@@ -252,7 +254,7 @@ def couple_views(
     couples = bool((queries.sizes > 1).any())
     w = None if data.weights is None or not couples else data.weights[rows]
     agreement = Laplacian.per_query(queries, query_weight, weights=w)
-    scored, unscored = (_columns(views, data.X, one) for one in (target.rows, rows))
+    scored, unscored = (_columns(views, data.X, chosen) for chosen in (target.rows, rows))
     return CoupledViews(scored, unscored, target.inner, agreement, float(coupling) if couples else 0.0)
 
 
@@ -280,9 +282,9 @@ def coupled_steps(coupled: CoupledViews, v: Floats, how: str, residual: str) -> 
         choice = coupled.search(coupled.correlate(residuals, so_far), how)
         yield choice
         chosen = list(zip(choice.columns, choice.coefs, strict=True))
-        moves = [coupled.inner.apply(a * one.column(j)) for one, (j, a) in zip(coupled.scored, chosen, strict=True)]
+        moves = [coupled.inner.apply(a * item.column(j)) for item, (j, a) in zip(coupled.scored, chosen, strict=True)]
         if so_far is None:
             moves = [np.mean(moves, axis=0)] * M
         else:
-            so_far = [f + a * one.column(j) for f, one, (j, a) in zip(so_far, coupled.unscored, chosen, strict=True)]
-        residuals = [one - move for one, move in zip(residuals, moves, strict=True)]
+            so_far = [f + a * item.column(j) for f, item, (j, a) in zip(so_far, coupled.unscored, chosen, strict=True)]
+        residuals = [residual_v - move for residual_v, move in zip(residuals, moves, strict=True)]

@@ -170,7 +170,7 @@ def term_contributions(chosen: NDArray[np.int64], coefficients: Floats, similari
         for number, a, k in zip(chosen, coefficients, values, strict=True)
         if a != 0.0
     ]
-    return sorted(contributions, key=lambda one: -one.contribution)
+    return sorted(contributions, key=lambda item: -item.contribution)
 
 
 FITTINGS = ("basic", "back", "pre")

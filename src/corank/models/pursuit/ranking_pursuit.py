@@ -35,6 +35,7 @@ from corank.core.rows.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
+from corank.fitted import Predictions, Relations, Shapes, are_below
 from corank.models.pursuit.coupled import RESIDUALS, SEARCHES
 from corank.models.pursuit.dictionary import Candidates, Floats, Target, require_columns, without_mean
 from corank.models.pursuit.path import (
@@ -182,6 +183,14 @@ class RankingPursuit(Ranker):
     """
 
     _rules: ClassVar[Rules] = {**PURSUIT, "missing": one_of(*MISSING)}
+
+    _shapes: ClassVar[Shapes] = {"terms_": ("terms",), "term_coefs_": ("terms",), "gains_": ("terms",)}
+    _relations: ClassVar[Relations] = {
+        "solutions_ holds terms and coefficients": lambda m: _are_solutions(m),
+    }
+    _predictions: ClassVar[Predictions] = {
+        "explain": lambda model, X: [part.contribution for part in model.explain(X[:1])],
+    }
 
     intercept_: float
     solutions_: list[dict[str, Any]]
@@ -349,3 +358,17 @@ class RankingPursuit(Ranker):
         terms, path = self.solutions_[solution]["terms"], self.solutions_[solution]["path"]
         p = as_n_terms(n_terms, len(terms), "this model has")
         return terms[:p], coefs_of(path, len(terms), p)
+
+
+def _are_solutions(model: Any) -> bool:
+    d, chosen = model._n_columns, model.basis_.numbers if hasattr(model, "basis_") else None
+    for solution in model.solutions_:
+        terms, path, gains = (solution[name] for name in ("terms", "path", "gains"))
+        if terms.dtype != np.int64 or path.dtype != np.float64 or (terms.ndim, path.ndim) != (1, 1):
+            return False
+        P = len(terms)
+        if len(path) not in (P, P * (P + 1) // 2) or gains.shape != (P,) or not np.isfinite(path).all():
+            return False
+        if not (np.isin(terms, chosen).all() if chosen is not None else are_below(terms, d)):
+            return False
+    return len(model.solutions_) > 0

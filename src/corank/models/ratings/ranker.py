@@ -18,6 +18,7 @@ from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError, warn
+from corank.fitted import Predictions, Relations, Shapes, is_ascending
 from corank.models.ratings.ratings import (
     Ids,
     as_ratings,
@@ -55,6 +56,24 @@ class RatingsRanker(Ranker):
 
     A subclass fits the matrix of ratings in `_fit_ratings` and returns the coefficients of users in `_user_coefs`.
     """
+
+    _shapes: ClassVar[Shapes] = {
+        "items_": ("items",),
+        "users_": ("users",),
+        "ratings_": ("users", "items"),
+        "item_means_": ("items",),
+        "item_features_": ("items", "q"),
+    }
+    _relations: ClassVar[Relations] = {
+        "items_ and users_ ascend": lambda m: _are_ids(m.items_) and _are_ids(m.users_),
+        "ratings_ is a matrix of numbers": lambda m: sparse.issparse(m.ratings_) and m.ratings_.dtype == np.float64,
+        "n_features_in_ is 1": lambda m: m.n_features_in_ == 1,
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict": lambda model, X: model.predict(X, model.users_[:1].tolist() * len(X)),
+        "predict_user": lambda model, X: model.predict_user(X[:1], [model.level_]),
+        "predict_users": lambda model, X: model.predict_users(sparse.csr_array((1, len(model.items_)))),
+    }
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
     # X holds item ids, so laws about columns do not apply
@@ -291,3 +310,7 @@ class ItemMean(RatingsRanker):
         rated = np.diff(ratings.indptr) > 0
         levels[rated] = user_levels(ratings, self.item_means_)[rated]
         return np.zeros((len(self.item_means_), 0)), np.zeros((len(levels), 0))
+
+
+def _are_ids(ids: NDArray[Any]) -> bool:
+    return ids.dtype.kind in "biufO" and is_ascending(ids)

@@ -36,6 +36,7 @@ from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
+from corank.fitted import Predictions, Relations
 from corank.models.rls.frame import Frame
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.models.rls.selection import best, candidates, metric_for
@@ -150,6 +151,13 @@ class CoRankRLS(LeastSquares):
         "couplings": listing | none,
     }
 
+    _relations: ClassVar[Relations] = {
+        "every view has a basis": lambda m: len(m.views_) == len(m.view_coefs_) == len(m.view_bases_) > 0,
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_views": lambda model, X: model.predict_views(X),
+    }
+
     def __init__(
         self,
         views: Any = 2,
@@ -212,7 +220,7 @@ class CoRankRLS(LeastSquares):
         def evaluate(ridges: list[Ridge], alphas: Floats) -> Floats:
             with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
                 held = system.views_out(ridges, alphas, advance)
-            return np.stack([frame.scores(one, metric) for one in held])
+            return np.stack([frame.scores(of_coupling, metric) for of_coupling in held])
 
         return self.solve_candidates(summary, metric, evaluate)
 
@@ -244,10 +252,10 @@ class CoRankRLS(LeastSquares):
     def solve_candidates(self, summary: PairSums, metric: str, evaluate: EvaluateRidges) -> FittedCoRankRLS:
         """Solve the grid and keep the best, see `LeastSquares`."""
         couplings = candidates([self.coupling] if self.couplings is None else self.couplings, "couplings")
-        systems = [summary.equations(float(one)) for one in couplings]
+        systems = [summary.equations(float(coupling)) for coupling in couplings]
         alpha, source = self._alpha(systems[0])
         alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
-        ridges = [ridge_of(one, alphas) for one in systems]
+        ridges = [ridge_of(system, alphas) for system in systems]
         scores = evaluate(ridges, alphas)
         c, a = best(scores, metric, alphas, couplings[:, None])
         return _fitted(

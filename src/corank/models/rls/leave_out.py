@@ -60,9 +60,9 @@ def dual_queries_out(
         residual, from_others = V @ (kept * spectrum.target).T, V @ (e / (e + shifts) * others).T
         for some in _portions(len(alphas), V.size):
             R, probes = np.empty((some.stop - some.start, len(V), len(V))), []
-            for at, row in enumerate(kept[some]):
+            for index, row in enumerate(kept[some]):
                 scaled = V * row
-                np.matmul(scaled, V.T, out=R[at])
+                np.matmul(scaled, V.T, out=R[index])
                 probes.append(scaled @ signs)
             is_large = shifts[some, 0] > largest
             side = np.where(is_large, from_others[:, some], residual[:, some]).T[..., None]
@@ -155,7 +155,7 @@ def views_out(
         tall[place, block], targets[place] = Z[:, block], t
     scales = replace(scales, targets=np.sqrt(M) * scales.targets)
     held = (queries_out(ridge, tall, targets, M * starts, shares, alphas, scales) for ridge in ridges)
-    return [LeftOut(*(np.mean([part[place] for place in places], axis=0) for part in one)) for one in held]
+    return [LeftOut(*(np.mean([part[place] for place in places], axis=0) for part in of_ridge)) for of_ridge in held]
 
 
 def rows_out(ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, length: float, is_dual: bool) -> LeftOut:
@@ -170,7 +170,7 @@ def rows_out(ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, lengt
     """
     A, held = A - A.mean(axis=0), LeftOut.empty(len(A), len(alphas))
     grain, root = scales.similarities, np.sqrt(ridge.scale)
-    for at, shift in enumerate(ridge.shifts(alphas)):
+    for index, shift in enumerate(ridge.shifts(alphas)):
         through, w = ridge.times_inverse(A, shift), ridge.times_inverse(ridge.target, shift)
         response, size = np.linalg.norm(through, axis=1), float(np.linalg.norm(w))
         if is_dual:
@@ -179,7 +179,7 @@ def rows_out(ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, lengt
             noise = root * response * (scales.targets + root * size) + np.linalg.norm(A, axis=1) * size
             rows = (np.sqrt(length / grain) + root * response) * scales.targets / shift if grain > 0.0 else response
             noise += scales.of_features(response, size, root, rows)
-        held.values[:, at], held.noise[:, at] = A @ w, UNIT * noise
+        held.values[:, index], held.noise[:, index] = A @ w, UNIT * noise
     return held
 
 

@@ -42,6 +42,7 @@ from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
+from corank.fitted import Predictions, Relations, Shapes
 from corank.models.rls.frame import Frame, RowFrame
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.models.rls.selection import (
@@ -177,6 +178,17 @@ class RankRLS(LeastSquares):
     _criteria = (EVIDENCE,)
     _rules: ClassVar[Rules] = {**LeastSquares._rules, "n_basis": integer(1) | one_of("auto") | none}
 
+    _shapes: ClassVar[Shapes] = {"dual_coef_": ("r",), "alpha_path_": ("alphas", "weights"), "loo_scores_": ("alphas",)}
+    _relations: ClassVar[Relations] = {
+        "coef_ or dual_coef_ has the right length": lambda m: hasattr(m, "coef_") or len(m.dual_coef_) == len(m.basis_),
+        "alpha_path_ has the weights of the model": lambda m: (
+            _weights(m) >= 0 and (not hasattr(m, "alpha_path_") or m.alpha_path_.shape[1] == _weights(m))
+        ),
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_path": lambda model, X: model.predict_path(X),
+    }
+
     def __init__(
         self,
         alpha: float | None = None,
@@ -245,16 +257,16 @@ class RankRLS(LeastSquares):
         ridge = ridge_of(system.equations(), alphas)
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
             scores, how = leave_out_scores(system, ridge, alphas, metric, make, advance)
-        (at,) = best(scores, metric, alphas)
-        if is_primal and hints and gaussian_is_better(data, frame, float(alphas[at]), metric):
+        (index,) = best(scores, metric, alphas)
+        if is_primal and hints and gaussian_is_better(data, frame, float(alphas[index]), metric):
             warn(
                 f"on left-out queries {metric} is clearly better with a Gaussian kernel than with the linear one; try "
                 "kernel='gaussian' with smaller alphas, such as numpy.logspace(-6, 0, 13), or AutoRanker."
             )
         return _fitted(
-            view, system.basis, system.coefficients(ridge.solve(alphas)), factors, at, loo_scores=scores,
-            alpha=float(alphas[at]), alpha_from=f"{how} {metric}", rank=len(ridge.target),
-            jitter=ridge.jitter(float(alphas[at])),
+            view, system.basis, system.coefficients(ridge.solve(alphas)), factors, index, loo_scores=scores,
+            alpha=float(alphas[index]), alpha_from=f"{how} {metric}", rank=len(ridge.target),
+            jitter=ridge.jitter(float(alphas[index])),
         )  # fmt: skip
 
     def _basis_size(self, kernel: Kernel, frame: Frame) -> int | None:
@@ -273,11 +285,11 @@ class RankRLS(LeastSquares):
         phi, alphas = summary.only_map, candidates(self.alphas, "alphas")
         ridge = ridge_of(summary.equations(), alphas)
         (scores,) = evaluate([ridge], alphas)
-        (at,) = best(scores, metric, alphas)
+        (index,) = best(scores, metric, alphas)
         return _fitted(
-            phi.view, phi.basis, phi.coefficients(ridge.solve(alphas)), summary.factors, at, loo_scores=scores,
-            alpha=float(alphas[at]), alpha_from=f"leave-query-out {metric}", rank=len(ridge.target),
-            jitter=ridge.jitter(float(alphas[at])),
+            phi.view, phi.basis, phi.coefficients(ridge.solve(alphas)), summary.factors, index, loo_scores=scores,
+            alpha=float(alphas[index]), alpha_from=f"leave-query-out {metric}", rank=len(ridge.target),
+            jitter=ridge.jitter(float(alphas[index])),
         )  # fmt: skip
 
     def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
@@ -337,13 +349,25 @@ def _centred(data: RankingData) -> RankingData:
 
 
 def _fitted(
-    view: View, basis: Basis | None, coefficients: Floats, factors: Floats | None, at: int | None = None, **facts: Any
+    view: View,
+    basis: Basis | None,
+    coefficients: Floats,
+    factors: Floats | None,
+    index: int | None = None,
+    **facts: Any,
 ) -> FittedRankRLS:
-    """Return the record of coefficients of columns or basis rows; `at` is the chosen one of many alphas."""
+    """Return the record of coefficients of columns or basis rows; `index` is that of the chosen alpha."""
     is_linear = view.kernel.is_linear
     if is_linear:
         coefficients = raw_weights(coefficients, view, factors, len(coefficients))
-    path = None if at is None else np.ascontiguousarray(coefficients.T)
-    chosen = coefficients if path is None else path[at].copy()
+    path = None if index is None else np.ascontiguousarray(coefficients.T)
+    chosen = coefficients if path is None else path[index].copy()
     where = {"coef": chosen} if is_linear else {"dual_coef": chosen, "basis": basis}
     return FittedRankRLS(kernel=view.kernel, alpha_path=path, **where, **facts)
+
+
+def _weights(model: Any) -> int:
+    """Return the number of weights of a linear or kernel model, which has one of two sets."""
+    if hasattr(model, "coef_") == (hasattr(model, "basis_") and hasattr(model, "dual_coef_")):
+        return -1
+    return len(model.coef_) if hasattr(model, "coef_") else len(model.dual_coef_)

@@ -152,7 +152,7 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
     return wrong / total if total else np.full(len(alphas), np.nan)
 
 
-LEAST_QUERIES, N_QUERIES, MOST_ROWS, N_BASIS = 50, 100, 4_000, 100
+MIN_QUERIES, N_QUERIES, MAX_ROWS, N_BASIS = 50, 100, 4_000, 100
 MARGIN, N_ERRORS = 0.01, 3.0
 _FIFTHS = 5
 # alphas of the Gaussian kernel, relative to the closed rule
@@ -162,12 +162,12 @@ _ALPHAS = np.array([1e-3, 1e-2, 1e-1])
 def gaussian_is_better(data: RankingData, frame: Frame, alpha: float, metric: str) -> bool:
     """Return whether a Gaussian kernel is better than the linear one on left-out queries."""
     is_dense = isinstance(plain(data.X), np.ndarray)
-    if metric == EVIDENCE or not isinstance(frame, RowFrame) or not is_dense or frame.n_queries < LEAST_QUERIES:
+    if metric == EVIDENCE or not isinstance(frame, RowFrame) or not is_dense or frame.n_queries < MIN_QUERIES:
         return False
     rng = np.random.default_rng(0)
     chosen = rng.permutation(frame.n_queries)[:N_QUERIES]
-    chosen = chosen[np.cumsum(np.diff(frame.starts)[chosen]) <= MOST_ROWS]
-    if len(chosen) < LEAST_QUERIES:
+    chosen = chosen[np.cumsum(np.diff(frame.starts)[chosen]) <= MAX_ROWS]
+    if len(chosen) < MIN_QUERIES:
         return False
     kept = np.zeros(data.n_rows, dtype=bool)
     for q in chosen:
@@ -181,7 +181,7 @@ def gaussian_is_better(data: RankingData, frame: Frame, alpha: float, metric: st
     gaussian = FeatureMap.on_basis(Basis.of(view, data.X, rows), data.X)
     before = _values(data, frame, linear, np.array([alpha]), metric)[0]
     after = _values(data, frame, gaussian, None, metric)
-    d = direction(metric) * (max(after, key=lambda one: direction(metric) * np.nanmean(one)) - before)
+    d = direction(metric) * (max(after, key=lambda values: direction(metric) * np.nanmean(values)) - before)
     d = d[~np.isnan(d)]
     error = np.std(d, ddof=1) / np.sqrt(len(d)) if len(d) > 1 else np.inf
     return bool(len(d) and d.mean() >= max(MARGIN, N_ERRORS * error))

@@ -91,10 +91,10 @@ class PairSums:
                     "parts by models with the same parameters and columns."
                 )
         if self.names is not None and other.names is not None and self.names != other.names:
-            at = next(k for k, pair in enumerate(zip(self.names, other.names, strict=True)) if pair[0] != pair[1])
+            index = next(k for k, pair in enumerate(zip(self.names, other.names, strict=True)) if pair[0] != pair[1])
             raise InputError(
-                f"these summaries have {self.names[at]!r} and {other.names[at]!r} as column {at}; sum parts with the "
-                "same columns in the same order."
+                f"these summaries have {self.names[index]!r} and {other.names[index]!r} as column {index}; sum "
+                "parts with the same columns in the same order."
             )
         if not np.array_equal(np.atleast_1d(self.factors), np.atleast_1d(other.factors)):  # type: ignore[arg-type]
             raise InputError("these summaries scale columns differently; pass the first as like when summing others.")

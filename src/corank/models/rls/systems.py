@@ -68,7 +68,7 @@ def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, s
     wrong = np.zeros(len(alphas))
     for g, scale in enumerate(distinct):
         pairs = (i[group == g], j[group == g])
-        for at, shift in enumerate(ridge.shifts(alphas * (frame.L.scale[0] / scale))):
+        for index, shift in enumerate(ridge.shifts(alphas * (frame.L.scale[0] / scale))):
             through = ridge.times_inverse(A, shift)
             if shift > ridge.largest:
                 margins = _small_margins((through * kept) @ A.T, y, root, *pairs)
@@ -79,7 +79,7 @@ def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, s
             solution = float(np.linalg.norm(ridge.times_inverse(target, shift)))
             noise = _noise(ridge, through, solution, shift, margins, pairs, scales, Z is None)
             margin = (margins.values + prior_gap[group == g]) * better[group == g]
-            wrong[at] += np.where(np.abs(margin) <= noise, 0.5, margin < 0).sum()
+            wrong[index] += np.where(np.abs(margin) <= noise, 0.5, margin < 0).sum()
     return wrong / len(i)
 
 

@@ -36,6 +36,7 @@ from corank.core.rows.scaled import ScaledRows, factors_of, plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.fitted import Shapes
 from corank.models.rls.frame import Frame
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.rankrls import FittedRankRLS, RankRLS
@@ -105,26 +106,10 @@ class ViewRankRLS(RankRLS):
         The views, with the chosen parameters of their kernels.
     view_weights_ : array of shape (n_views,)
         Weights c, with sum 1.
-    alpha_ : float
-        Weight of the penalty.
-    alpha_from_ : str
-        How alpha was chosen: "largest evidence", or the cross-validation and its metric.
-    coef_ : array of shape (n_features,)
-        Weights of the columns (linear views without basis rows only).
-    dual_coef_ : array of shape (r,)
-        Coefficients of the basis rows (other views).
-    basis_ : Basis
-        The rows that `dual_coef_` belongs to.
     kernel_ : Kernel
         Sum of the kernels of the views, a `corank.base.kernels.SumKernel`; linear if all of them are.
-    alpha_path_ : array of shape (n_alphas, n_features) or (n_alphas, r)
-        `coef_` or `dual_coef_` for each alpha, with the chosen weights.
-    loo_scores_ : array of shape (n_alphas,)
-        The metric of each alpha with the chosen weights, as in `RankRLS`.
-    jitter_ : float
-        Amount added to `alpha_` for numerical stability.
-    rank_ : int
-        Dimension of the system: scored rows, columns, or the rank of the basis.
+    alpha_, alpha_from_, coef_, dual_coef_, basis_, alpha_path_, loo_scores_, jitter_, rank_
+        As in `RankRLS`, with the chosen weights; `alpha_from_` may be "largest evidence".
     column_scale_ : array of shape (n_features,)
         Factors of the columns (with `scale`), before the views are weighted.
 
@@ -140,6 +125,8 @@ class ViewRankRLS(RankRLS):
     """
 
     _rules: ClassVar[Rules] = {**LeastSquares._rules, "views": integer(1) | items}
+
+    _shapes: ClassVar[Shapes] = {"view_weights_": ("views",)}
 
     def __init__(
         self,
@@ -231,8 +218,8 @@ class ViewRankRLS(RankRLS):
         kernels = tuple(view.kernel for view in views)
         columns = tuple(None if view.columns is None else tuple(view.columns.tolist()) for view in views)
         # the alpha of the closed rule is the mean squared distance times a constant
-        singles = [SumKernel((one,), (1.0,), (own,)) for one, own in zip(kernels, columns, strict=True)]
-        closed = np.array([fit(one, data, None).alpha for one in singles])
+        singles = [SumKernel((kernel,), (1.0,), (own,)) for kernel, own in zip(kernels, columns, strict=True)]
+        closed = np.array([fit(kernel, data, None).alpha for kernel in singles])
         sizes = closed / alpha_of(1.0, 0, freedom(data, self.ties))
         return lambda c, alphas: fit(SumKernel(kernels, tuple(_over(c, sizes).tolist()), columns), data, alphas), sizes
 
@@ -252,10 +239,10 @@ def climb(quality: Callable[[Floats], float], weights: Floats) -> Floats:
         fresh = [c for c in _steps(weights) if c.round(9).tobytes() not in tried]
         tried |= {c.round(9).tobytes() for c in fresh}
         values = [quality(c) for c in fresh]
-        at = choose(values)[0] if values else -1
-        if not values or not values[at] > value + _GAIN * (1.0 + abs(value)):
+        index = choose(values)[0] if values else -1
+        if not values or not values[index] > value + _GAIN * (1.0 + abs(value)):
             break
-        weights, value = fresh[at], values[at]
+        weights, value = fresh[index], values[index]
     return weights
 
 

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -138,7 +138,6 @@ small = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
 @given(small, st.sampled_from(LAWS), st.booleans(), st.booleans())
 def test_only_pairs_of_the_problem_are_drawn(table, law, differences, weighted):
     qid, y = np.array([q for q, _ in table]), np.array([v for _, v in table])

@@ -42,6 +42,7 @@ def test_on_a_cluster_the_file_is_the_same(says, folder, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+@pytest.mark.long
 def test_queries_are_scaled_where_they_are_whole(says, made, y, folder, tmp_path):
     said = says("fit", folder, "--model", "crr", "--scale", "zscore", "-o", tmp_path / "a")
     assert "CRR from 240 rows in 30 queries and 3 parts, 10 features" in said

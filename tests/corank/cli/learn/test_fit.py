@@ -19,6 +19,7 @@ from corank.models.linear import CRR, LCRA, SPD
 from corank.models.linear.descent import ParallelDescent
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("words", "model"),
     [
@@ -184,6 +185,7 @@ def interrupted_fit(monkeypatch, text, path, *words, at=3):
         return CliRunner().invoke(app, [str(word) for word in words]), sum(pieces)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [[], ["--scale", "zscore"]])
 def test_ctrl_c_saves_the_steps_taken_so_far(monkeypatch, says, made, text, tmp_path, words):
     result, n_steps = interrupted_fit(monkeypatch, text, tmp_path / "m", *words)

@@ -52,7 +52,6 @@ def dcg(gains, discounts):
 
 
 @given(rows, cuts)
-@settings(max_examples=80, deadline=None)
 def test_discounted_gain(rows, cut):
     gains, scores, orders = ranked(rows)
     discounts = 1.0 / np.log2(np.arange(2, cut + 2))
@@ -64,7 +63,6 @@ def test_discounted_gain(rows, cut):
 
 
 @given(rows)
-@settings(max_examples=80, deadline=None)
 def test_mean_of_ndcgs(rows):
     gains, scores, orders = ranked(rows)
     discounts = 1.0 / np.log2(np.arange(2, len(gains) + 2))
@@ -83,7 +81,6 @@ def test_mean_of_ndcgs(rows):
 
 
 @given(rows, cuts)
-@settings(max_examples=80, deadline=None)
 def test_sum_of_precisions(rows, cut):
     grades, scores, orders = ranked(rows)
     relevant = (grades > 0).astype(np.uint8)
@@ -105,7 +102,6 @@ def test_tied_block_counts_the_precision_at_its_end():
 
 
 @given(rows, cuts, st.booleans())
-@settings(max_examples=80, deadline=None)
 def test_first_relevant_row(rows, cut, inverse_rank):
     grades, scores, orders = ranked(rows)
     relevant = (grades > 0).astype(np.uint8)
@@ -124,7 +120,6 @@ def test_first_relevant_row(rows, cut, inverse_rank):
 
 
 @given(rows)
-@settings(max_examples=80, deadline=None)
 def test_irrelevant_rows_above(rows):
     grades, scores, orders = ranked(rows)
     relevant = (grades > 0).astype(np.uint8)
@@ -144,7 +139,6 @@ def test_irrelevant_rows_above(rows):
 
 
 @given(rows)
-@settings(max_examples=80, deadline=None)
 def test_precision_at_the_number_of_relevant_rows(rows):
     grades, scores, orders = ranked(rows)
     relevant = (grades > 0).astype(np.uint8)
@@ -158,7 +152,6 @@ def test_precision_at_the_number_of_relevant_rows(rows):
 
 
 @given(rows, cuts)
-@settings(max_examples=80, deadline=None)
 def test_cascade(rows, cut):
     grades, scores, orders = ranked(rows)
     stops = (2**grades - 1) / 4
@@ -214,7 +207,7 @@ def quadratic(stops, scores):
 @example([(0, 90)], (1.0, 1.0))
 @example([(200, 1)], (0.5, 0.5))
 @example([(0, 5), (1, 199)], (1 / 16, 15 / 16))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_cascade_through_large_ties_is_the_quadratic_sum(ties, levels):
     """Each tie has some rows that stop nobody and some of two levels."""
     stops = [[0.0] * none + [levels[row % 3 == 0] for row in range(some)] for none, some in ties]

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.core.lists.ranked import BEST, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
@@ -41,7 +41,6 @@ def run(grades, scores, discounts, code, ties, starts=None):
 
 
 @given(rows, st.integers(1, 7), st.sampled_from([EXPONENTIAL, LINEAR, RELEVANT, BEST]))
-@settings(max_examples=150, deadline=None)
 def test_expected_gain_is_the_mean_over_all_orders_of_the_ties(rows, k, code):
     grades, scores = np.array(rows, float).T
     discounts = 1.0 / np.arange(1, k + 1)
@@ -52,7 +51,6 @@ def test_expected_gain_is_the_mean_over_all_orders_of_the_ties(rows, k, code):
 
 
 @given(rows, st.integers(1, 7))
-@settings(max_examples=100, deadline=None)
 def test_given_order_is_that_of_a_stable_sort(rows, k):
     grades, scores = np.array(rows, float).T
     discounts = 1.0 / np.arange(1, k + 1)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numba
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corank.core.parsing.bytes import address
@@ -54,14 +54,12 @@ def check(token: str, may_be_hard: bool = True) -> None:
 @example(-0.0)
 @example(5e-324)
 @example(1.7976931348623157e308)
-@settings(max_examples=500)
 def test_the_shortest_text_of_any_double(value: float) -> None:
     normal = value == 0 or abs(value) >= 2.3e-308
     check(repr(value), may_be_hard=not normal)
 
 
 @given(st.from_regex(r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True))
-@settings(max_examples=300)
 def test_any_well_formed_number(token: str) -> None:
     check(token)
 

@@ -68,7 +68,9 @@ def odd_places(folder: Path, suffix: str):
 )
 def test_what_is_not_a_regular_file_is_refused_at_once(tmp_path: Path, suffix: str, read) -> None:
     for path, kind in odd_places(tmp_path, suffix):
-        with pytest.raises(InputError, match=f"{re.escape(path.name)} is {kind}; pass a regular file"):
+        # a folder may hold e-mails
+        expected = "is a folder without" if (read, kind) == (read_records, "a folder") else f"is {kind}; pass a regular"
+        with pytest.raises(InputError, match=f"{re.escape(path.name)} {expected}"):
             read(path)
 
 

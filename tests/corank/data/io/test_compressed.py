@@ -127,12 +127,12 @@ def test_a_small_file_of_much_text_is_refused_in_little_memory(tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", PACK)
 def test_the_bound_is_relative_and_can_be_moved(kind: str, monkeypatch) -> None:
-    monkeypatch.setattr(compressed, "LEAST", 1 << 20)
+    monkeypatch.setattr(compressed, "MIN_BYTES", 1 << 20)
     packed = PACK[kind](b"1 1:1\n" * 1_000_000)
     most = max(1 << 20, 200 * len(packed)) / 1e9
     with pytest.raises(InputError, match=rf"expands to more than {most:.2g} GB"):
         unpacked(packed, kind)
-    monkeypatch.setattr(compressed, "TIMES", 10_000_000 // len(packed))
+    monkeypatch.setattr(compressed, "MAX_RATIO", 10_000_000 // len(packed))
     assert len(unpacked(packed, kind)) == 6_000_000
     monkeypatch.setenv("CORANK_UNPACK_GB", "0.0059")
     with pytest.raises(InputError, match=r"expands to more than 0\.0059 GB"):

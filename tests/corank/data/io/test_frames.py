@@ -313,7 +313,7 @@ def test_a_footer_that_speaks_of_rows_that_are_not_there_is_refused(tmp_path: Pa
 
 
 def test_rows_that_all_are_alike_take_no_room_in_a_file(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(compressed, "LEAST", 1 << 16)
+    monkeypatch.setattr(compressed, "MIN_BYTES", 1 << 16)
     path = parquet_of(tmp_path / "t", label=[1.0] * 300_000, f=[1.0] * 300_000)
     with pytest.raises(InputError, match=r"t has .* bytes and expands to more than .* CORANK_UNPACK_GB"):
         read_parquet(path)

@@ -47,7 +47,7 @@ def bytes_of(summary):
 SEVEN = (50, 101, 305, 306, 500, 700)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.long
 @pytest.mark.parametrize("places", [(), (305,), SEVEN, (3, 8, 300, 300, 400)], ids=["1", "2", "7", "three a query"])
 def test_sums_are_those_of_one_machine_to_the_byte(client, alone, places):
     parts = Parts(cut(*places), client)
@@ -62,7 +62,7 @@ def test_the_order_of_parts_changes_no_byte(client, alone):
         assert bytes_of(pair_sums([whole[at] for at in order], CoRankRLS(random_state=0), client)) == alone
 
 
-@pytest.mark.thin(3)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["query ids", "straddling rows", "sums"])
 def test_a_worker_killed_in_the_middle_changes_no_byte(client, alone, tmp_path, name):
     engine = Dying(client, name, tmp_path / "dead")

@@ -61,7 +61,7 @@ def test_sums_are_those_of_moments(query_weight, ties):
 
 
 @given(st.lists(st.integers(0, len(Y)), max_size=6), st.randoms())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_no_cut_and_no_order_of_queries_changes_a_byte(places, random):
     whole, _ = sums_of(Parts(pieces()))
     assert sums_of(Parts(pieces(*sorted(places))))[0] == whole

@@ -179,11 +179,11 @@ def test_holes_at_the_top_of_rrf_are_not_counted_as_irrelevant():
     assert "in whole lists, since" in Fusion().fit(X, np.where(seen, y, NAN), qid=qid).definition_.pool
 
 
-def test_restricted_candidates_keep_the_share_of_the_source():
+def test_restricted_candidates_keep_half_the_share_of_the_source():
     evidence, *_ = some_evidence()
     sources = np.array([True, False, False])
     kept = np.isfinite(restricted(evidence.candidates, sources).log_prior)
-    assert evidence.candidates.p[kept, 0].min() >= 1 / 3 - 1e-9
+    assert evidence.candidates.p[kept, 0].min() >= 1 / 6 - 1e-9
     assert 0 < kept.sum() < len(kept)
 
 

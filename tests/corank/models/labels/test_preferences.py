@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import rankdata
@@ -31,7 +31,6 @@ def orders(draw):
     return positions, np.where(hidden, np.nan, sides)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(orders(), min_size=1, max_size=1), st.sampled_from(["all", "adjacent"]), st.sampled_from(["all", "lowest"])
 )

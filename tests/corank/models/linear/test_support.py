@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.data.ranking import RankingData
 from corank.models.linear.ranksvm import active_partners
 
 
-@settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 10_000), weighted=st.booleans())
 def test_partners_are_counted_as_a_loop_counts_them(seed, weighted):
     rng = np.random.default_rng(seed)

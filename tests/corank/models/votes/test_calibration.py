@@ -45,6 +45,7 @@ def board(X, pairs):
 MODELS = {"process": process, "judges": judges, "board": board}
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("n", [5, 12, 30, 100, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", MODELS)
 def test_no_model_is_surer_than_right(name, n):

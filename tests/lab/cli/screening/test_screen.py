@@ -193,6 +193,7 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
     ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_screenings_lose_and_repeat_no_answer():
     tests = Path(__file__).parents[3]

@@ -139,8 +139,8 @@ class Pieces:
             places = positions[first:last]
             content = piece.read().tobytes() if (places >= 0).any() else b""
             for place in places.tolist():
-                found = pattern.match(content, place - piece.shift) if place >= 0 else None
-                yield b"" if found is None else found[pattern.groups]
+                result = pattern.match(content, place - piece.shift) if place >= 0 else None
+                yield b"" if result is None else result[pattern.groups]
 
     def locate(self, position: int) -> tuple[TextFile, int]:
         """Return the text of a position, and the offset in that text."""

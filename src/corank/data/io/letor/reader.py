@@ -212,7 +212,7 @@ def read_letor(
     if n_features is not None and not 1 <= n_features <= LARGEST_ID:
         raise InputError(f"n_features is {n_features}; pass an integer from 1 to {LARGEST_ID}.")
     sources = as_sources(path)
-    pieces = Pieces.of([open_text(one) for one in sources], n_jobs)
+    pieces = Pieces.of([open_text(source) for source in sources], n_jobs)
     return ReadPlan.of(pieces, n_features, kind, layout).read(pieces, unjudged, allocate or in_memory)
 
 
@@ -238,17 +238,17 @@ def _reason(text: TextFile, at: int, code: int, n_features: int | None) -> str:
         return "the file changed while it was read; read it again"
     if code == codes.BARE_RETURN or text.has_bare_return(at):
         return BARE_RETURN_MESSAGE
-    found = text.word(at)
-    shown = f"found {found.decode(errors='replace')[:40]!r}" if found else "found the end of the line"
-    if any(c < 9 or 13 < c < 27 for c in found):
+    result = text.word(at)
+    shown = f"found {result.decode(errors='replace')[:40]!r}" if result else "found the end of the line"
+    if any(c < 9 or 13 < c < 27 for c in result):
         return "found binary data; expected lines of the form 'label qid:Q id:value ...'"
     if code == codes.BAD_LABEL:
         return f"expected a label (a finite number), {shown}; write 'label qid:Q id:value ...'"
     if code == codes.BAD_QID:
         return f"expected qid:Q, as in the first row of the file, {shown}; give every row a query id, or none"
-    if found.startswith(b"qid:"):
+    if result.startswith(b"qid:"):
         return f"expected id:value, {shown}; give every row a query id, also the first, or none"
-    name = found.partition(b":")[0]
+    name = result.partition(b":")[0]
     # isdigit of bytes: that of str also accepts other Unicode digits
     if code in (codes.BAD_ID, codes.ID_RANGE) and name.isdigit() and int(name) > (n_features or USUAL_ID):
         return _id_too_large(int(name), n_features)

@@ -24,7 +24,7 @@ from corank.data.io.text import Source, open_text
 
 T = TypeVar("T")
 
-AHEAD = 2
+PIECES_AHEAD = 2
 """Pieces per thread that are parsed ahead of the consumer."""
 
 PIECE = 1 << 22
@@ -59,7 +59,7 @@ def stream_letor(
     docids: bool = False,
 ) -> Iterator[RowBlock]:
     """Read LETOR text piece by piece."""
-    texts = [open_text(one) for one in sources]
+    texts = [open_text(source) for source in sources]
     first = next(filter(None, (text.first_line() for text in texts)), None)
     if first is None:  # no row, or only after many comments
         raise Scattered
@@ -134,7 +134,7 @@ def _ahead(function: Callable[[Piece], T], pieces: Iterator[Piece]) -> Iterator[
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
-            waiting.extend(pool.submit(function, piece) for piece in islice(pieces, AHEAD * threads))
+            waiting.extend(pool.submit(function, piece) for piece in islice(pieces, PIECES_AHEAD * threads))
             while waiting:
                 done = waiting.popleft().result()
                 waiting.extend(pool.submit(function, piece) for piece in islice(pieces, 1))

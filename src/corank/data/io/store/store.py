@@ -203,7 +203,7 @@ def write_store(
     queries = Queries.of(qid, rows.shape[0])
     data = RankingData.of_checked(rows, as_scores(y, rows.shape[0]), queries)
     labels = list(getattr(X, "columns", ())) if names is None else list(names)
-    if names is not None or (labels and all(isinstance(one, str) for one in labels)):
+    if names is not None or (labels and all(isinstance(label, str) for label in labels)):
         if len(labels) != rows.shape[1] or len(set(labels)) < len(labels):
             raise InputError(f"names has {len(labels)} entries; expected {rows.shape[1]} different names.")
         data = replace(data, names=tuple(labels))
@@ -219,9 +219,9 @@ def store_letor(
     **options: Any,
 ) -> None:
     """Convert LETOR text to a store, parsing directly into its files: X may be larger than memory."""
-    require_no_input(path, [one.path if isinstance(one, TextFile) else one for one in sources])
+    require_no_input(path, [source.path if isinstance(source, TextFile) else source for source in sources])
     with store_folder(path, overwrite) as folder:
-        texts = [open_text(one) for one in sources]
+        texts = [open_text(source) for source in sources]
         file = read_letor(texts, allocate=folder.allocate, **options)
         file = with_groups(file, texts) if file.qid is None else file
         _fill(folder, file.data, file.qid is not None, file.docids)

@@ -149,7 +149,7 @@ def write_milvus(definition: FusionDefinition, options: FusionOptions) -> dict[s
         "from pymilvus import AnnSearchRequest, MilvusClient, RRFRanker\n\n"
         "VECTORS = {}  # one query vector, or one text of a full-text field, per retriever\n"
         f"requests = [\n{requests}\n]\n"
-        f"found = MilvusClient(ADDRESS).hybrid_search(COLLECTION, requests, RRFRanker({k}), limit={options.size})\n"
+        f"hits = MilvusClient(ADDRESS).hybrid_search(COLLECTION, requests, RRFRanker({k}), limit={options.size})\n"
     )
     return {"": text.encode()}
 

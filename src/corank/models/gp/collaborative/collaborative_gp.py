@@ -26,7 +26,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
@@ -35,6 +36,7 @@ from corank.base.kernels.views import View
 from corank.choices import Likelihood
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.fitted import Relations, Shapes, is_ascending
 from corank.models.gp.collaborative.posterior import CollaborativePosterior
 from corank.models.gp.collaborative.shared_prior import (
     FittedCollaborativeGP,
@@ -150,6 +152,40 @@ class CollaborativeGP(CollaborativePosterior):
         "random_state": seed,
     }
 
+    _shapes: ClassVar[Shapes] = {
+        "levels_": ("levels",),
+        "item_covariance_": ("items", "items"),
+        "user_scales_": ("users",),
+        "user_sigmas_": ("users",),
+        "site_tau_": ("sites",),
+        "site_nu_": ("sites",),
+        "user_thresholds_": ("users", "levels - 1"),
+        "item_gram_": ("items", "items"),
+        "feature_scale_": ("features",),
+    }
+    _relations: ClassVar[Relations] = {
+        "levels_ ascends": lambda m: is_ascending(m.levels_),
+        "site_tau_ has the ratings": lambda m: len(m.site_tau_) == m.ratings_.nnz and (m.site_tau_ >= 0.0).all(),
+        "sigma_, user_scales_ and user_sigmas_ are positive": lambda m: (
+            m.sigma_ > 0.0
+            and (m.user_scales_ > 0.0).all()
+            and (getattr(m, "user_sigmas_", np.ones(1)) > 0.0).all()
+            and hasattr(m, "user_sigmas_") == (m.likelihood == "ordinal" and m.free_thresholds)
+        ),
+        "threshold_prior_ has the levels": lambda m: (
+            hasattr(m, "threshold_prior_") == hasattr(m, "user_thresholds_")
+            and (not hasattr(m, "threshold_prior_") or len(m.threshold_prior_.mean) == len(m.levels_) - 1)
+        ),
+        "basis_ has the items": lambda m: (
+            not hasattr(m, "basis_")
+            or (len(m.basis_) == len(m.item_gram_) and hasattr(m, "kernel_") and m.first_mean_ + m.first_var_ < np.inf)
+        ),
+        "item_means_ is moderate": lambda m: np.abs(m.item_means_).max() < 1e100,
+        "item_covariance_ and item_gram_ are covariances": lambda m: (
+            _is_covariance(m.item_covariance_) and _is_covariance(getattr(m, "item_gram_", np.zeros((0, 0))))
+        ),
+    }
+
     _learns_from_differences: bool = False
     _needs_pairs: bool = False
 
@@ -252,3 +288,15 @@ class CollaborativeGP(CollaborativePosterior):
 
     def _scales_columns(self, data: RankingData) -> bool:
         return False  # columns are item ids
+
+
+def _is_covariance(matrix: NDArray[np.float64]) -> bool:
+    """Return whether a matrix is symmetric and positive semidefinite, up to rounding."""
+    size = np.abs(np.diagonal(matrix)).max(initial=0.0)
+    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-8 * size:
+        return False
+    try:
+        linalg.cholesky(matrix + 1e-8 * size * np.eye(len(matrix)), lower=True, check_finite=False)
+    except linalg.LinAlgError:
+        return bool(size == 0.0)
+    return True

@@ -193,7 +193,7 @@ class JudgeModel:
     def weights(self) -> Floats:
         """Weight of each judge: the expected share of the variance of f_j + noise that is not noise, 0 to 1."""
         var = float(np.mean(np.diagonal(self.K) + np.diagonal(self.deviation)))
-        return np.array([one.shares @ (var / (var + self.sigmas**2)) for one in self.judges])
+        return np.array([fitted.shares @ (var / (var + self.sigmas**2)) for fitted in self.judges])
 
     @property
     def sigma(self) -> float:
@@ -206,9 +206,9 @@ class JudgeModel:
         P = self.deviation + rest.covariance
         if judge < 0:
             return Posterior(rest.mean, P)
-        one = self.judges[judge]
-        across = P[:, self.named[one.items]]
-        return Posterior(rest.mean + across @ one.alpha, P - across @ one.M @ across.T)
+        fitted = self.judges[judge]
+        across = P[:, self.named[fitted.items]]
+        return Posterior(rest.mean + across @ fitted.alpha, P - across @ fitted.M @ across.T)
 
     def gains(self, judge: int, pairs: ArrayLike) -> Floats:
         """
@@ -220,9 +220,9 @@ class JudgeModel:
         rest, own, overall = self._rest(judge), self.of(judge), self.overall
         C, shares = rest.covariance, self.noise_prior
         if judge >= 0:
-            one = self.judges[judge]
-            J, shares = self.named[one.items], one.shares
-            C = C - C[:, J] @ one.M @ (self.deviation + C)[J]
+            fitted = self.judges[judge]
+            J, shares = self.named[fitted.items], fitted.shares
+            C = C - C[:, J] @ fitted.M @ (self.deviation + C)[J]
         a, b = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
         (mean, var), (_, of_g) = own.differences(np.column_stack([a, b])), overall.differences(np.column_stack([a, b]))
         both = C[a, a] + C[b, b] - C[a, b] - C[b, a]
@@ -238,9 +238,9 @@ class JudgeModel:
         """The joint Gaussian of g over all items without the message of a judge; with all messages for −1."""
         A, q = self.A.copy(), self.q.copy()
         if judge >= 0:
-            one = self.judges[judge]
-            A[np.ix_(one.items, one.items)] -= one.Q
-            q[one.items] -= one.q
+            fitted = self.judges[judge]
+            A[np.ix_(fitted.items, fitted.items)] -= fitted.Q
+            q[fitted.items] -= fitted.q
         across = self.K[:, self.named]
         M = np.linalg.solve(np.eye(len(q)) + A @ across[self.named], A)
         # mean of g at the named items: K q − K M K q
@@ -254,13 +254,13 @@ def fit_judges(K: ArrayLike, answers: Sequence[tuple[ArrayLike, ArrayLike | None
     if not answers or not all(len(np.asarray(pairs)) for pairs, _ in answers):
         raise InputError("answers has no judge, or a judge without answers; pass at least one answer of each judge.")
     sites = [Sites.preferences(pairs, 1.0, weight) for pairs, weight in answers]
-    named = np.unique(np.concatenate([np.concatenate([one.left, one.right]) for one in sites]))
-    at = np.full(len(K), -1)
-    at[named] = np.arange(len(named))
-    judges = [JudgeFit.of(replace(one, left=at[one.left], right=at[one.right])) for one in sites]
+    named = np.unique(np.concatenate([np.concatenate([site.left, site.right]) for site in sites]))
+    places = np.full(len(K), -1)
+    places[named] = np.arange(len(named))
+    judges = [JudgeFit.of(replace(site, left=places[site.left], right=places[site.right])) for site in sites]
     prior = K[np.ix_(named, named)]
-    share = min(1.0, _MANY / sum(len(one) for one in sites))
-    some = [judges[at] for at in np.random.default_rng(0).permutation(len(judges))[: ceil(share * len(judges))]]
+    share = min(1.0, _MANY / sum(len(site) for site in sites))
+    some = [judges[number] for number in np.random.default_rng(0).permutation(len(judges))[: ceil(share * len(judges))]]
 
     def posterior_of(rho: float) -> float:
         evidence = _swept(prior, rho * prior, some, SIGMAS * sqrt(1.0 + rho), PRIOR, 3)[0]
@@ -271,11 +271,11 @@ def fit_judges(K: ArrayLike, answers: Sequence[tuple[ArrayLike, ArrayLike | None
     for _ in range(max_iter):
         _, judges, _, _ = _swept(prior, S, judges, sigmas, pi, 1)
         G = np.zeros_like(S)
-        for one in judges:
-            G[np.ix_(one.items, one.items)] += np.outer(one.alpha, one.alpha) - one.M
+        for fitted in judges:
+            G[np.ix_(fitted.items, fitted.items)] += np.outer(fitted.alpha, fitted.alpha) - fitted.M
         S = (w * rho * prior + n * S + S @ G @ S) / (w + n)
         S = 0.5 * (S + S.T)
-        pi = (_PRIOR_WEIGHT * PRIOR + np.sum([one.shares for one in judges], axis=0)) / (_PRIOR_WEIGHT + n)
+        pi = (_PRIOR_WEIGHT * PRIOR + np.sum([fitted.shares for fitted in judges], axis=0)) / (_PRIOR_WEIGHT + n)
     log_evidence, judges, A, q = _swept(prior, S, judges, sigmas, pi, _OUTER)
     first = Population(np.zeros(len(K)), rho * K, 1.0)
     deviation = Population(np.zeros(len(named)), S, 1.0).extended(first, named).covariance
@@ -288,22 +288,22 @@ def _swept(
     """Sweep over judges; return log P(answers), the judges, and the sums of their messages."""
     judges = list(judges)
     A, q = np.zeros_like(K), np.zeros(len(K))
-    for one in judges:
-        A[np.ix_(one.items, one.items)] += one.Q
-        q[one.items] += one.q
+    for fitted in judges:
+        A[np.ix_(fitted.items, fitted.items)] += fitted.Q
+        q[fitted.items] += fitted.q
     m, V = _overall(K, A, q)
     for _ in range(n_sweeps):
         before = m
-        for number, one in enumerate(judges):
-            J = one.items
-            new = one.updated(m[J], V[np.ix_(J, J)], S[np.ix_(J, J)], sigmas, prior)
-            A[np.ix_(J, J)] += new.Q - one.Q
-            q[J] += new.q - one.q
+        for number, fitted in enumerate(judges):
+            J = fitted.items
+            new = fitted.updated(m[J], V[np.ix_(J, J)], S[np.ix_(J, J)], sigmas, prior)
+            A[np.ix_(J, J)] += new.Q - fitted.Q
+            q[J] += new.q - fitted.q
             judges[number] = new
             m, V = _overall(K, A, q)
         if np.abs(m - before).max() < _STILL:
             break
-    return _log_normaliser(np.zeros(len(K)), K, A, q) + sum(one.log_z for one in judges), judges, A, q
+    return _log_normaliser(np.zeros(len(K)), K, A, q) + sum(fitted.log_z for fitted in judges), judges, A, q
 
 
 def _overall(K: Floats, A: Floats, q: Floats) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from corank.base.kernels.grams import is_precomputed
 from corank.core.rows.scaled import ScaledRows
 from corank.data.queries import Queries
 from corank.errors import InputError
+from corank.fitted import Predictions
 from corank.models.gp.collaborative.population import Population, coefficients
 from corank.models.gp.collaborative.shared_prior import grade_numbers, item_rows, with_levels
 from corank.models.gp.collaborative.user_likelihoods import (
@@ -117,6 +118,12 @@ class UserPosteriors:
 
 class CollaborativePosterior(RatingsRanker):
     """Base class of `CollaborativeGP`: predictions from its fitted attributes."""
+
+    _predictions: ClassVar[Predictions] = {
+        "predict_proba": lambda model, X: model.predict_proba(X[:1], model.users_[:1]),
+        "predict_user_proba": lambda model, X: model.predict_user_proba(X[:1], [model.levels_[0]]),
+        "predict_new": lambda model, X: model.predict_new(_new_item(model), model.users_[:1], return_std=True),
+    }
 
     levels_: Floats
     item_covariance_: Floats
@@ -268,3 +275,9 @@ class CollaborativePosterior(RatingsRanker):
 
         self._in_parallel(predict_part, queries.starts)
         return mean, var, users[queries.codes]
+
+
+def _new_item(model: Any) -> Any:
+    """Return features of a new item, those of an old one; similarities to all items for a precomputed kernel."""
+    basis = getattr(model, "basis_", None)
+    return np.zeros((1, len(model.items_))) if basis is None or basis.view.kernel.is_precomputed else basis.rows[:1]

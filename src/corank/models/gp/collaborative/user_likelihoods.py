@@ -22,7 +22,7 @@ maximise Σ_k log Z_k(θ, noise) alone, inside a box, as a user without some gra
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from scipy import linalg, optimize
 from corank.core.models.sites import interval_moments
 from corank.core.threads import add_up, cut, n_threads
 from corank.errors import InputError
+from corank.fitted import Part, Relations, Shapes
 from corank.models.gp.collaborative.population import Population, Totals
 from corank.models.gp.ep.propagation import Sites, propagate, root_of
 from corank.models.gp.ordinal.grades import (
@@ -46,7 +47,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # initial and smallest standard deviation of the thresholds' prior
-_START, _LEAST = 0.5, 0.05
+_START, _MIN_STD = 0.5, 0.05
 # bound on a user's thresholds, in standard deviations of the prior; if they are free, the distance from the mean of all
 # users, also of the logarithm of the noise
 _REACH, _BOX = 8.0, 4.0
@@ -63,8 +64,13 @@ _SCALE_WEIGHT = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class ThresholdPrior:
+class ThresholdPrior(Part):
     """The prior of users' thresholds."""
+
+    _shapes: ClassVar[Shapes] = {"mean": ("thresholds",), "var": ("thresholds",)}
+    _relations: ClassVar[Relations] = {
+        "var is positive": lambda p: (p.var > 0.0).all(),
+    }
 
     mean: Floats  # mean, var (r − 1,): of b_1 and the logarithms of the gaps
     var: Floats
@@ -96,7 +102,7 @@ class ThresholdPrior:
     def updated(self, free: Floats, variances: Floats) -> ThresholdPrior:
         """The M-step, from the thresholds (n_users, r − 1) of all users and their variances."""
         mean = free.mean(axis=0)
-        return ThresholdPrior(mean, np.maximum(((free - mean) ** 2 + variances).mean(axis=0), _LEAST**2))
+        return ThresholdPrior(mean, np.maximum(((free - mean) ** 2 + variances).mean(axis=0), _MIN_STD**2))
 
     def _loss(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> tuple[float, Floats]:
         log_z, gradient, _ = _log_z(free, codes, means, variances)
@@ -206,14 +212,14 @@ class OrdinalLikelihood:
         c, means = np.sum(approximation.features(R) ** 2, axis=1), R @ approximation.mu
         rest = np.maximum(1.0 - approximation.tau * c, 1e-8)
         cavity_mean, cavity_var = mean + (means - c * approximation.nu) / rest, c / rest
-        found = UserFit(alpha, M, approximation.tau, approximation.nu, approximation.log_evidence)
+        fit = UserFit(alpha, M, approximation.tau, approximation.nu, approximation.log_evidence)
         if self.is_free:
             centre, now = np.append(prior.mean, np.log(population.noise)), np.append(free, np.log(noise))
             theta = _minimise(_free_loss, now, centre, _BOX, (grades, cavity_mean, cavity_var))
-            return replace(found, free=theta[:-1], own_noise=float(np.exp(theta[-1])))
+            return replace(fit, free=theta[:-1], own_noise=float(np.exp(theta[-1])))
         cavity = grades, cavity_mean, cavity_var + noise
         moved = prior.fitted(free, *cavity)
-        return replace(found, free=moved, threshold_var=prior.posterior_var(moved, *cavity))
+        return replace(fit, free=moved, threshold_var=prior.posterior_var(moved, *cavity))
 
     def converge(self, population: Population, items: Integers, codes: Floats, last: UserFit | None = None) -> UserFit:
         """Alternate sites and thresholds until they converge, starting from `last`."""

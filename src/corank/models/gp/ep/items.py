@@ -5,7 +5,7 @@ The distinct rows of a problem (items), sorted, so that the order of the input d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from corank.base.kernels.grams import require_inner_product
 from corank.base.kernels.views import View
 from corank.base.pairs import Laplacian
 from corank.errors import InputError
+from corank.fitted import Part, Relations, Shapes, are_below
 from corank.memory import require_memory
 
 Floats = NDArray[np.float64]
@@ -27,12 +28,19 @@ _GRAMS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctRows:
+class DistinctRows(Part):
     """
     The distinct rows of X (items).
 
     rows: one row of X for each item, in float64, or objects; for a precomputed kernel, similarities to all rows of X.
     """
+
+    _shapes: ClassVar[Shapes] = {"rows": ("items", "..."), "numbers": ("items",), "of_row": ("rows",)}
+    _relations: ClassVar[Relations] = {
+        "of_row names items": lambda r: are_below(r.of_row, len(r), -1),
+        "numbers names rows": lambda r: are_below(r.numbers, len(r.of_row)),
+        "rows are numbers": lambda r: r.rows.dtype in (np.float64, object),
+    }
 
     rows: Any
     numbers: Integers  # (n,): row numbers in X

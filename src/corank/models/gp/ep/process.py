@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from corank.base.base import Ranker
 from corank.base.kernels.basis import Terms, as_doubles
 from corank.base.kernels.features import FeatureMap
 from corank.data.scoring import first_equals, repeat_first
+from corank.fitted import Part, Predictions, Relations, Shapes
 from corank.memory import require_memory
 
 Floats = NDArray[np.float64]
@@ -57,8 +58,14 @@ _PER_PAIR = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class PosteriorProcess:
+class PosteriorProcess(Part):
     """f = Φ w + the part of the prior outside Φ, w ~ N(mu, (factor factorᵀ)⁻¹)."""
+
+    _shapes: ClassVar[Shapes] = {"mu": ("k",), "factor": ("k", "k")}
+    _relations: ClassVar[Relations] = {
+        "mu has the features of phi": lambda p: p.phi.basis is not None and len(p.mu) == p.phi.n_features,
+        "factor is triangular with a positive diagonal": lambda p: (np.diagonal(p.factor) > 0.0).all(),
+    }
 
     phi: FeatureMap  # maps rows to Φ
     mu: Floats  # mu (r,), factor (r, r): mean of w, and the lower Cholesky factor of its precision
@@ -88,12 +95,18 @@ class PosteriorProcess:
 
 
 @dataclass(frozen=True, eq=False)
-class ProcessMixture:
+class ProcessMixture(Part):
     """
     Processes with different hyper-parameters, weighted by the posterior probabilities of these.
 
     Means and covariances are those of the mixture: m = Σ_c w_c m_c, and Σ_c w_c (C_c + (m_c − m)(m_c − m)ᵀ).
     """
+
+    _shapes: ClassVar[Shapes] = dict.fromkeys(("map_numbers", "sigma", "log_prior", "log_evidence"), ("parts",))
+    _relations: ClassVar[Relations] = {
+        "every process fits its map": lambda p: _are_processes(p),
+        "sigma is positive": lambda p: (p.sigma > 0.0).all(),
+    }
 
     maps: tuple[FeatureMap, ...]  # the distinct maps to Φ
     map_numbers: NDArray[np.int64]  # (c,): the map of each of the c processes
@@ -250,6 +263,10 @@ def _blocks(phi: FeatureMap, rows: Any) -> Iterator[tuple[slice, Floats, Floats]
 class ProcessRanker(Ranker):
     """Base class of rankers whose scores are a linear function of a posterior Gaussian process."""
 
+    _predictions: ClassVar[Predictions] = {
+        "predict": lambda model, X: model.predict(X, return_std=True)[1],
+    }
+
     process_: PosteriorProcess | ProcessMixture
 
     # scores are `_from_f(f)`, whose slope is `_amplitude`
@@ -280,3 +297,17 @@ class ProcessRanker(Ranker):
         rows = self._scaled_rows(X)
         mean, var = self.process_.predict(rows)
         return self._add_prior(self._from_f(mean), prior), self._amplitude * np.sqrt(var)
+
+
+def _are_processes(mixture: Any) -> bool:
+    """Return whether each process of a mixture has the shapes of its map, and each map a process."""
+    maps, numbers = mixture.maps, mixture.map_numbers
+    if not np.array_equal(np.unique(numbers), np.arange(len(maps))) or len(maps) == 0:
+        return False
+    for number, mu, factor in zip(numbers, mixture.mu, mixture.factor, strict=True):
+        k = maps[number].n_features
+        if maps[number].basis is None or mu.shape != (k,) or factor.shape != (k, k):
+            return False
+        if not (np.isfinite(mu).all() and np.isfinite(factor).all() and (np.diagonal(factor) > 0.0).all()):
+            return False
+    return True

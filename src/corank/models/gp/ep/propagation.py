@@ -21,7 +21,7 @@ Gaussian processes for ranking, 2005; Rasmussen and Williams, Gaussian processes
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from corank.core.models import sites as kernels
 from corank.errors import InputError, warn
+from corank.fitted import Part, Relations, Shapes
 from corank.models.gp.ep.process import Posterior
 
 Floats = NDArray[np.float64]
@@ -56,8 +57,16 @@ _FIRST, _GROWTH, _SETTLED = 4.0, 4.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Sites:
+class Sites(Part):
     """Intervals of f_left − f_right + noise, each observed `weight` times."""
+
+    _may_be_infinite: ClassVar[frozenset[str]] = frozenset(["lo", "hi"])
+
+    _shapes: ClassVar[Shapes] = dict.fromkeys(("left", "right", "lo", "hi", "noise", "weight"), ("sites",))
+    _relations: ClassVar[Relations] = {
+        "lo is below hi": lambda s: (s.lo < s.hi).all(),
+        "noise and weight are positive": lambda s: (s.noise > 0.0).all() and (s.weight > 0.0).all(),
+    }
 
     left: Integers  # left, right (m,): items; right is −1 for the value of a single item
     right: Integers

@@ -46,7 +46,7 @@ SIGMA = 0.3
 # tolerance of expectation propagation while hyper-parameters are learnt
 _TOLERANCE = 1e-5
 # lower bound of a learnt sigma, in units of f: with duplicate rows of equal grades it would fall to 0
-_LEAST_NOISE = 0.01
+_MIN_NOISE = 0.01
 
 
 def thresholds_of(free: Floats) -> Floats:
@@ -250,7 +250,7 @@ class GradeEvidence:
         k = self.n_theta
         if self.sigma is not None:
             return theta[:k], self.sigma, theta[k:]
-        return theta[:k], float(np.hypot(np.exp(theta[k]), _LEAST_NOISE * self.size)), theta[k + 1 :]
+        return theta[:k], float(np.hypot(np.exp(theta[k]), _MIN_NOISE * self.size)), theta[k + 1 :]
 
     def view_at(self, of_kernel: Floats) -> View:
         """The view with these kernel parameters."""
@@ -271,7 +271,7 @@ class GradeEvidence:
         posterior: GradePosterior = self.grades.posterior(R, sigma, free, tol=_TOLERANCE, quiet=True)
         gradient = [posterior.free_gradient]
         if self.sigma is None:
-            share = 1.0 - (_LEAST_NOISE * self.size / sigma) ** 2
+            share = 1.0 - (_MIN_NOISE * self.size / sigma) ** 2
             gradient.insert(0, np.array([share * posterior.sigma_gradient]))
         if len(of_kernel):
             gradient.insert(0, view.kernel.theta_gradient(self.rows, K, posterior.gram_gradient(R)))

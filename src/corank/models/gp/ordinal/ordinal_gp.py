@@ -32,6 +32,7 @@ from corank.choices import Likelihood
 from corank.core.threads import blas_threads_for
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.fitted import Predictions, Relations, Shapes, is_ascending
 from corank.models.gp.ep.features import basis_features, basis_size, exact, on_basis
 from corank.models.gp.ep.items import DistinctRows
 from corank.models.gp.ep.likelihoods import IntervalProbit
@@ -140,6 +141,16 @@ class OrdinalGP(ProcessRanker):
         "scale": boolean,
         "missing": one_of(*MISSING),
         "random_state": seed,
+    }
+
+    _shapes: ClassVar[Shapes] = {"levels_": ("levels",), "thresholds_": ("levels - 1",)}
+    _relations: ClassVar[Relations] = {
+        "levels_ and thresholds_ ascend": lambda m: is_ascending(m.levels_) and (np.diff(m.thresholds_) >= 0.0).all(),
+        "sigma_ is positive": lambda m: m.sigma_ > 0.0,
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_proba": lambda model, X: model.predict_proba(X),
+        "predict_level": lambda model, X: model.predict_level(X),
     }
 
     _learns_from_differences: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.data.inputs import as_pairs
 from corank.errors import InputError
+from corank.fitted import Predictions
 from corank.models.gp.ep.items import DistinctRows
 from corank.models.gp.ep.likelihoods import IntervalProbit
 from corank.models.gp.ep.process import Posterior, ProcessMixture, ProcessRanker
@@ -26,6 +27,12 @@ _REFERENCE = 300
 
 class PreferencePosterior(ProcessRanker):
     """Base class of `PreferenceGP`: predictions from its fitted attributes."""
+
+    _predictions: ClassVar[Predictions] = {
+        "predict_pair": lambda model, X: model.predict_pair(X, [[0, 1]]),
+        "posterior": lambda model, X: model.posterior(X).covariance,
+        "answered": lambda model, X: model.answered(),
+    }
 
     process_: ProcessMixture
     rows_: DistinctRows

@@ -37,6 +37,7 @@ from corank.core.threads import blas_threads_for
 from corank.data.inputs import as_pairs, as_weights
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.fitted import Relations, Shapes, are_below
 from corank.models.gp.ep.features import (
     PriorFeatures,
     basis_features,
@@ -180,6 +181,24 @@ class PreferenceGP(PreferencePosterior):
         "scale": boolean,
         "missing": one_of(*MISSING),
         "random_state": seed,
+    }
+
+    _shapes: ClassVar[Shapes] = {
+        "site_tau_": ("parts", "sites"),
+        "site_nu_": ("parts", "sites"),
+        "graph_": ("items", "items"),
+    }
+    _relations: ClassVar[Relations] = {
+        "sigma_ is positive": lambda m: m.sigma_ > 0.0,
+        "site_tau_ has the sites": lambda m: (
+            m.site_tau_.shape == (len(m.process_.mu), len(m.sites_)) and (m.site_tau_ >= 0.0).all()
+        ),
+        "prior_precision_ has the maps": lambda m: not hasattr(m, "prior_precision_") or _are_precisions(m),
+        "sites_ names items": lambda m: (
+            are_below(m.sites_.left, len(m.rows_)) and are_below(m.sites_.right, len(m.rows_))
+        ),
+        "rows_ has the columns of X": lambda m: m.rows_.rows.ndim == 1 or m.rows_.rows.shape[1] == m._n_columns,
+        "graph_ has the items": lambda m: not hasattr(m, "graph_") or m.graph_.shape[0] == len(m.rows_),
     }
 
     _learns_sizes: bool = False
@@ -467,3 +486,9 @@ def _sampled(answers: WeightedPairs, rng: np.random.Generator) -> WeightedPairs:
     chosen = among if len(among) >= _SAMPLE else rng.permutation(len(pairs))[:_SAMPLE]
     chosen = np.sort(rng.permutation(chosen)[:_MAX_ANSWERS])
     return pairs[chosen], weight[chosen], offset[chosen]
+
+
+def _are_precisions(model: Any) -> bool:
+    """Return whether there is one prior precision for each map of a mixture."""
+    each = zip(model.process_.maps, model.prior_precision_, strict=True)
+    return all(P.shape == (phi.n_features,) * 2 and np.isfinite(P).all() for phi, P in each)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
@@ -217,7 +217,6 @@ def strict(text: str) -> tuple[list[dict[int, float]], list[float], list[str | N
     st.booleans(),
     st.sampled_from(["dense", "csr"]),
 )
-@settings(max_examples=400)
 def test_damaged_text_is_refused_or_read_as_it_stands(tmp_path_factory, damage, with_qid: bool, layout: str) -> None:
     text = "".join(f"{k} {f'qid:{k // 2} ' if with_qid else ''}1:0.{k}5 3:-1e{k} 4:12345678 # d{k}\n" for k in range(4))
     for place, character, insert in damage:

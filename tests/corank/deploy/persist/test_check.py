@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
 import corank
 from corank import registry
-from corank.deploy.persist.declared import SHAPES, _attribute_types, _required
-from corank.deploy.persist.probe import OF_RATINGS, PREDICTIONS
-from corank.deploy.persist.relations import RELATIONS
+from corank.deploy.persist.check import _attribute_types, _required, table_of
 from corank.errors import InputError
 from fuzz.saved import classes, saved
 from fuzz.uses import ON_RATINGS, ON_ROWS
@@ -70,11 +66,12 @@ def test_every_public_prediction_is_known_to_the_fuzzer(kind):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_every_prediction_is_tried_by_load(kind):
     """Apart from those that are others in another form, or cost more than a few rows."""
-    same = {"predict", "rank", "learn", "transform", "to_index", "get_feature_names_out", "predict_relevant"}
+    same = {"predict", "rank", "learn", "utilities", "transform", "to_index", "get_feature_names_out"}
+    same |= {"predict_relevant", "predict_level"}
     same |= {"recommend", "recommend_user", "predict_new"}
     made = registry.find(kind)
     used = {name for name in ON_ROWS.keys() | ON_RATINGS.keys() if callable(getattr(made, name, None))}
-    assert used - same <= PREDICTIONS.keys() | OF_RATINGS.keys()
+    assert used - same <= table_of(made, "_predictions").keys()
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -83,15 +80,6 @@ def test_every_fitted_attribute_has_a_declared_type(forged, kind):
         model = forged(kind, lambda header, tensors: None, description)
         fitted = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
         assert fitted <= _attribute_types(type(model)).keys()
-
-
-def test_tables_name_only_classes_that_exist():
-    from corank.deploy.persist.codec import HOMES, _dataclasses_of
-
-    bases = {base.__name__ for kind in ESTIMATORS for base in registry.find(kind).__mro__}
-    parts = {name for home in HOMES for name in _dataclasses_of(import_module(f"corank.{home}"))}
-    for table in (SHAPES, RELATIONS):
-        assert table.keys() <= bases | parts
 
 
 def put(name, change):
