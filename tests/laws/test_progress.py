@@ -62,7 +62,7 @@ def told(monkeypatch):
     def fake(total, what, verbose=True):
         done = bars.setdefault(what, [total, 0]) if verbose else [0, 0]
 
-        def advance(n):
+        def advance(n, part=None):
             done[1] += n
 
         yield advance

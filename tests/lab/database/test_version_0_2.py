@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
+from corank.errors import InputError
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages.preferences import PreferenceWorkspace
 from corank_lab.pages.screening.workspace import ScreenWorkspace
@@ -49,6 +50,11 @@ def test_journals_are_imported_at_the_first_start(here):
     before = files_of(here)
     certificate = (here / "certificate.json").read_bytes()
     lines = verify(certificate, [here / "works.csv"])
+    assert any("by the rule 'hypergeometric' was not computed anew" in line for line in lines)
+    assert not any(line.startswith("Confirmed") for line in lines)
+    changed = certificate.replace(b'"unread": ', b'"unread": 1')
+    with pytest.raises(InputError, match="changed"):
+        verify(changed, [here / "works.csv"])
     said = run("screen", here / "works.csv", "--judge", "ann")
     assert " ".join(said.split()).startswith("11 answers of ")
     assert "found 3 relevant, read 4 of 12" in said

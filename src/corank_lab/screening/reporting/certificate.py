@@ -33,6 +33,9 @@ KIND, FORMAT = "corank screening certificate", 2
 PARTS = ("rule", "records", "answers", "reading", "sample", "result")
 """Parts that are computed from the files."""
 
+OLD_PARTS = ("records", "answers", "reading")
+"""The same of format 1, of version 0.2, whose stopping rules and sequential tests are gone."""
+
 FORM: Mapping[str, Any] = {
     "kind": str, "format": int, "software": str,
     "rule": {"name": str, "target": float, "confidence": float},
@@ -98,9 +101,13 @@ def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = N
         raise InputError("the certificate was changed after it was made: it is not written as corank writes it.")
     logs = _matching_logs(given["answers"], read_logs(records, read_records(*records, **columns), answers))
     wanted, sample = given["rule"], given["sample"]
-    settings = (wanted["name"], wanted["target"], wanted["confidence"], sample["seed"] if sample else 0)
+    is_old = given["format"] != FORMAT
+    rule = DEFAULT_RULE if is_old else wanted["name"]
+    settings = (rule, wanted["target"], wanted["confidence"], sample["seed"] if sample else 0)
     found = _compute(records, logs, settings, not given["records"]["duplicates_joined"], columns)
-    difference = next(iter(_differences({part: given[part] for part in PARTS}, _plain(found))), None)
+    parts = OLD_PARTS if is_old else PARTS
+    both = [{part: values[part] for part in parts} for values in (given, _plain(found))]
+    difference = next(iter(_differences(both[0], both[1])), None)
     if difference is not None:
         where, stated, computed = difference
         raise InputError(
@@ -135,9 +142,9 @@ def _opened(content: bytes) -> Values:
         raise InputError(
             "the certificate is not valid JSON; pass the .json file that corank screen certify wrote."
         ) from None
-    if not isinstance(values, dict) or values.get("kind") != KIND or values.get("format") != FORMAT:
+    if not isinstance(values, dict) or values.get("kind") != KIND or values.get("format") not in (1, FORMAT):
         raise InputError(
-            f"the file is not a {KIND} of format {FORMAT}; pass the .json file that corank screen certify wrote."
+            f"the file is not a {KIND} of format 1 or {FORMAT}; pass the .json file that corank screen certify wrote."
         )
     if values.get("sha256") != _hash_of({key: value for key, value in values.items() if key != "sha256"}):
         raise InputError(
@@ -365,6 +372,12 @@ def _confirmed(given: Mapping[str, Any]) -> tuple[str, ...]:
             f"The {len(sample['ids'])} records of the random sample are the first of the order that seed "
             f"{sample['seed']} draws from {sample['drawn_from']:,} unread records, and were answered after the reading."
         )
+    if given["format"] != FORMAT:
+        old = (
+            "The certificate is of version 0.2. Records, answers and the order of reading are confirmed; its statement "
+            f"by the rule {given['rule']['name']!r} was not computed anew: certify again to have one that is."
+        )
+        return (*lines, old, NOT_PROVED)
     confirmed = f"Confirmed. {given['result']['statement']}"
     return (*lines, confirmed, f"Assumed: {given['rule']['assumes']}", NOT_PROVED)
 
