@@ -126,14 +126,15 @@ def test_lines_that_begin_mailboxes_are_not_nested():
 
 @pytest.mark.parametrize("head", ["From: " + "(" * 3000, "From: a\n" + "Content-Type: message/rfc822\n\n" * 1500])
 def test_nesting_that_is_too_deep_is_refused(head):
-    with pytest.raises(InputError, match="a.eml#1"):
+    with pytest.raises(InputError, match="a[.]eml#1"):
         parse_mail(f"{head}\nSubject: b\n\nbody".encode(), "a.eml")
 
 
 def test_long_headers_are_cut_visibly():
     (record,) = parse_mail(b"From: a\nSubject: " + b"b" * 100_000 + b"\n\nbody", "a.eml").records
     subject = record["Subject"][0]
-    assert subject.endswith("b ...") and len(subject) == documents.MAX_HEADER + 4
+    assert subject.endswith("b ...")
+    assert len(subject) == documents.MAX_HEADER + 4
 
 
 def test_html_is_read_as_browsers_do():
