@@ -126,7 +126,7 @@ def test_lines_that_begin_mailboxes_are_not_nested():
 
 @pytest.mark.parametrize("head", ["From: " + "(" * 3000, "From: a\n" + "Content-Type: message/rfc822\n\n" * 1500])
 def test_nesting_that_is_too_deep_is_refused(head):
-    with pytest.raises(InputError, match="a[.]eml#1"):
+    with pytest.raises(InputError, match="too deep"):
         parse_mail(f"{head}\nSubject: b\n\nbody".encode(), "a.eml")
 
 
