@@ -33,7 +33,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from corank_lab.api.learner import Learner
+from corank_lab.api.learner import LogLearner
 from corank_lab.api.log import CLICK, EventLog, Keys, NewEvent, pack
 from corank_lab.api.rankers import rng_state_of
 from corank_lab.api.registry import Registry
@@ -67,7 +67,7 @@ def warm_up():
             body = json.dumps({"items": ["a", "b"], "learnt": 0})
             shown = NewEvent("impression", name, 0, body, "", f"{name}/{version}", "", 0, pack(drawn.arrays))
             log.append([shown, NewEvent("feedback", name, 0, "{}", "", name, "a", CLICK)]).result()
-        while Learner(log, registry).step():
+        while LogLearner(log, registry).step():
             pass
 
 
@@ -270,7 +270,7 @@ def check(address, shops, faults):
                 faults.append(f"{kind}: {lost} lost, {len(stored[kind])} stored, {len(acknowledged)} acknowledged")
         before = int(store.read("SELECT number FROM learner")[0][0])
         different, _, _ = compare_with_replay(log)  # as the last kill left it
-        learner = Learner(log, Registry(store))
+        learner = LogLearner(log, Registry(store))
         while learner.step():
             pass
         different += compare_with_replay(log)[0]

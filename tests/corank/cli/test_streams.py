@@ -60,7 +60,8 @@ def test_every_verb_reads_standard_input(piped, says, text: Path, tmp_path: Path
     (tmp_path / "scores").write_bytes(scores)
     expected = says("evaluate", text, tmp_path / "scores", "--unjudged", "-1", "--json").encode()
     for given, words in ((content, ["-", tmp_path / "scores"]), (scores, [text, "-"]), (run, [text, "-"])):
-        assert piped(given, "evaluate", *words, "--unjudged", "-1", "--json") == expected
+        answer = piped(given, "evaluate", *words, "--unjudged", "-1", "--json")
+        assert re.sub(rb', "holes": \{[^}]*\}', b"", answer) == expected  # a run has them, a list of scores has not
 
     piped(content, "convert", "-", tmp_path / "a.store", "--unjudged", "-1")
     np.testing.assert_array_equal(open_store(tmp_path / "a.store").X, corank.read(text).X)

@@ -81,7 +81,7 @@ class AutoLabelRanker(LabelRanker):
     >>> ranks = np.where(np.abs(X) < 0.5, [[1, 2, 3]], [[3, 2, 1]])  # no linear utilities order labels like this
     >>> model = AutoLabelRanker("ranks", random_state=0).fit(X, ranks)
     >>> type(model.ranker_).__name__, model.predict([[0.1], [0.9]]).tolist()
-    ('NeighborLabelRanker', [[1, 2, 3], [3, 2, 1]])
+    ('ForestLabelRanker', [[1, 2, 3], [3, 2, 1]])
     """
 
     _rules: ClassVar[Rules] = {"targets": one_of(*TARGETS), "cv": integer(2), "random_state": seed}

@@ -95,8 +95,8 @@ class Leaderboard(BaseEstimator):
     >>> board = Leaderboard().fit(["b", "b", "b", "c", "b", "c"], ["a", "a", "c", "a", "a", "a"])
     >>> board.items_
     ('b', 'c', 'a')
-    >>> board.predict_proba("b", "a").round(2)
-    array([[0.81, 0.  , 0.19]])
+    >>> board.predict_proba("b", "a").round(1)
+    array([[0.8, 0. , 0.2]])
     """
 
     def __init__(self, level: float = 0.95) -> None:

@@ -102,8 +102,8 @@ def p_by_betting(finds: Sequence[int], read: int, n: int, known: int = 0, target
     The bet is the rate since the last but one find, times `SHADE`, or no bet where that is more than p. Validity does
     not depend on this choice.
 
-    >>> p_by_betting([1, 2, 3, 5, 8], read=60, n=100, target=0.7) < 0.2
-    True
+    >>> round(p_by_betting([1, 2, 3, 5, 8], read=80, n=100, target=0.7), 3)
+    0.076
     """
     least = len(finds) + missing_allowed(len(finds) + known, target) + 1  # relevant records in the order, if missed
     most = len(finds) + n - read
