@@ -136,3 +136,5 @@ def test_drawn_documents_are_graded_in_a_table_and_read_back(tmp_path, monkeypat
         app, ["evaluate", "old.run", "new.run", "--gold", "human.qrels", "--drawn", "human.qrels"]
     )
     assert refused.exit_code != 0
+    refused = CliRunner().invoke(app, ["evaluate", "old.run", "new.run", "--gold", "drawn.csv", "--cheap", "llm.qrels"])
+    assert "has no grades" in str(refused.exception)
