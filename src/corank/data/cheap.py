@@ -76,6 +76,8 @@ class CheapPolicy:
         """
         human = as_numbers(y, "y", "grade").copy()
         judges: Mapping[str, Any] = cheap if isinstance(cheap, Mapping) else {"the cheap judge": cheap}
+        if not judges:
+            raise InputError("cheap has no judge; pass the grades of one or more.")
         codes = Queries.of(qid, len(human)).codes
         columns, worths, said = [], [], []
         for name, grades in judges.items():

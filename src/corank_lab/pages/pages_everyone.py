@@ -152,7 +152,9 @@ def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile
     stored = [UploadedFile(*file) for file in files_of_import(page.site.store, found.id)]
     if not any(value for name, value in page.form.items() if name.startswith("role-")):
         return stored
-    _, previews = preview_files(stored)
+    recognised, previews = preview_files(stored)
+    if recognised == SAVED:
+        return stored
     upload = sort_upload(stored)
     tables = []
     for number, (file, preview) in enumerate(zip(upload.tables, previews, strict=True)):

@@ -137,17 +137,28 @@ def _head(file: UploadedFile) -> UploadedFile:
     content, start = file.content, file.content.lstrip()[:4]
     is_cut = len(content) > _HEAD and start[:1] not in (b"<", b"[", b"P", b"\x1f", b"\xfd", b"(")
     is_cut &= not (start[:1] == b"{" and content[:_HEAD].count(b"\n") < 2)
-    return UploadedFile(file.name, content[: content.rfind(b"\n", 0, _HEAD) + 1]) if is_cut else file
+    end = content.rfind(b"\n", 0, _HEAD) + 1
+    if not is_cut or not end:
+        return file
+    odd, whole = content.count(b'"', 0, end) % 2, end
+    while odd and whole > _HEAD // 2:  # inside a quoted cell of several lines
+        begin = content.rfind(b"\n", 0, whole - 1) + 1
+        odd ^= content.count(b'"', begin, whole) % 2
+        whole = begin
+    return UploadedFile(file.name, content[: end if odd else whole])
 
 
 def _parse(file: UploadedFile) -> ParsedFile:
     """Parse a file of any format, such as records, whatever it is for."""
     with tempfile.TemporaryDirectory(prefix="corank-") as folder:
-        path = Path(folder, "table.parquet")  # the name in messages is that of the upload
+        path = Path(folder, "table.parquet")
         path.write_bytes(file.content)
-        if not file.content.startswith(b"PAR1"):
-            return parse_file(replace(load_file(path), name=file.name))
-        columns, rows = parquet_rows(path)
+        try:
+            if not file.content.startswith(b"PAR1"):
+                return parse_file(replace(load_file(path), name=file.name))
+            columns, rows = parquet_rows(path)
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), file.name)) from None
     records = [{name: [str(value)] for name, value in row.items() if value is not None} for _, row in rows]
     return ParsedFile("Parquet", records, [place for place, _ in rows], find_columns(columns), header=columns)
 

@@ -53,3 +53,5 @@ def test_without_common_documents_the_worth_is_unknown_and_said():
         CheapPolicy().apply(y, 10 * apart, qid=qid)
     with pytest.raises(InputError, match="weight"):
         CheapPolicy(weight=2.0)
+    with pytest.raises(InputError, match="cheap"):
+        CheapPolicy().apply(y, {})

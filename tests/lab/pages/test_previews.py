@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -160,3 +161,25 @@ def test_only_the_owner_decides(owner):
     judge = PageClient(client.app, store.add_judge(project.id, "Ann"))
     assert judge.get(place).status_code == 403
     assert judge.post(place, {"kind": "compare"}).status_code == 403
+
+
+def test_refusals_of_previews_name_the_upload():
+    for content in (b"\n", b"PAR1" + b"\0" * 50):
+        _, (preview,) = preview_files([UploadedFile("mine.csv", content)])
+        assert preview.remarks[0].startswith("mine.csv ")
+
+
+def test_a_long_table_is_not_cut_inside_a_cell():
+    row = '"A title","' + "line\n" * 5000 + '"\n'
+    _, (preview,) = preview_files([UploadedFile("a.csv", ("title,abstract\n" + row * 20).encode())])
+    assert preview.format == "CSV"
+    assert len(preview.rows) == 5
+
+
+def test_a_saved_project_has_no_roles(owner):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("project.json", "{}")
+        archive.writestr("answers.jsonl", "")
+    place = send(owner, ("saved.zip", content.getvalue()))
+    assert owner[0].post(place, {"kind": "project", "role-0-0": "screen.title"}).status_code == 422

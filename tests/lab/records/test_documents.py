@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank_lab.records.parsers.documents import is_mail, load_file_text
+from corank_lab.records.parsers import documents
+from corank_lab.records.parsers.documents import is_mail, load_file_text, parse_mail
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening import Screening
@@ -109,3 +110,59 @@ def test_a_family_is_read_together(tmp_path):
 def test_other_texts_are_not_emails(tmp_path, text):
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     assert not is_mail((tmp_path / "a.txt").read_bytes())
+
+
+@pytest.mark.parametrize(
+    "date", ["Mon, 1 Jan 99999999999999 00:00:00 +0000", "Mon, 1 Jan 2024 00:00:00 +99999999999999"]
+)
+def test_an_impossible_date_is_none(date):
+    (record,) = parse_mail(f"From: a\nSubject: b\nDate: {date}\n\nbody".encode(), "a.eml").records
+    assert not any(record.get("Date sent", ()))
+
+
+def test_lines_that_begin_mailboxes_are_not_nested():
+    assert not is_mail(b"From a 2020\n" * 3000)
+
+
+@pytest.mark.parametrize("head", ["From: " + "(" * 3000, "From: a\n" + "Content-Type: message/rfc822\n\n" * 1500])
+def test_nesting_that_is_too_deep_is_refused(head):
+    with pytest.raises(InputError, match="too deep"):
+        parse_mail(f"{head}\nSubject: b\n\nbody".encode(), "a.eml")
+
+
+def test_long_headers_are_cut_visibly():
+    (record,) = parse_mail(b"From: a\nSubject: " + b"b" * 100_000 + b"\n\nbody", "a.eml").records
+    subject = record["Subject"][0]
+    assert subject.endswith("b ...")
+    assert len(subject) == documents.MAX_HEADER + 4
+
+
+def test_html_is_read_as_browsers_do():
+    body = b"<style>x</style>1 < 2 <b>bold</b><script>unclosed"
+    (record,) = parse_mail(b"From: a\nSubject: b\nContent-Type: text/html\n\n" + body, "a.eml").records
+    assert record["Body"][0].split() == ["1", "<", "2", "bold"]
+
+
+def test_the_encoding_of_host_names_is_none_of_texts():
+    content = b"From: a\nSubject: b\nContent-Type: text/plain; charset=punycode\n\nbo-dy"
+    assert parse_mail(content, "a.eml").records[0]["Body"] == ["bo-dy"]
+
+
+def test_links_that_leave_a_folder_are_refused(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.txt").write_text("A text.")
+    (folder / "b.txt").symlink_to(folder / "a.txt")
+    assert len(documents.load_folder(folder).content.splitlines()) == 3
+    (tmp_path / "secret.txt").write_text("Not in the folder.")
+    (folder / "c.txt").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(InputError, match="outside the folder"):
+        documents.load_folder(folder)
+
+
+def test_headers_that_attachments_repeat_count(tmp_path, monkeypatch):
+    content = "From: a\nTo: " + "t" * 900 + "\nSubject: b\nContent-Type: multipart/mixed; boundary=b\n\n"
+    (tmp_path / "a.eml").write_text(content + "--b\n\nx\n" * 100)
+    monkeypatch.setattr(documents, "MAX_BYTES", 20_000)
+    with pytest.raises(InputError, match="pass smaller folders"):
+        documents.load_folder(tmp_path)

@@ -279,8 +279,11 @@ def evaluate_documents(
     """
     Estimate a metric that is linear in gains from human grades of drawn documents, for the listed queries.
 
-    gold: human grades. drawn: query, document, probability, share and time of each, in the order of the draw.
+    gold: human grades. drawn: query, document, probability, share and time of each, in any order.
     """
+    drawn = sorted(drawn, key=lambda row: row[4])  # the order of the draw
+    if len({row[:2] for row in drawn}) < len(drawn):
+        raise InputError("drawn has a document of a query twice; pass the file as it was written.")
     judges = dict(cheap or {})
     graded = with_frame(runs, [gold, *judges.values()])
     notes: list[str] = []

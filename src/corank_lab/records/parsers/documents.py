@@ -7,6 +7,7 @@ e-mail; of those that are not text, the name alone is read. Messages of a conver
 
 from __future__ import annotations
 
+import codecs
 import csv
 import hashlib
 import io
@@ -32,7 +33,9 @@ COLUMNS = (
 SUFFIXES = (".eml", ".mbox", ".txt")
 """Files of a folder that are read."""
 MAX_BYTES = 2_000_000_000
-"""Largest sum of the sizes of the files of a folder."""
+"""Largest sum of the sizes of the files of a folder, and of the values of its table."""
+MAX_HEADER, MAX_CONTENT_HEADER = 1 << 15, 1 << 11
+"""Characters that are read of one header: the time that Python takes for some grows with the square of their length."""
 
 _HEADER = re.compile(
     rb"(?i)(?:from|to|subject|date|message-id|received|return-path|mime-version|delivered-to|reply-to|x-[\w-]+):[ \t]"
@@ -48,7 +51,9 @@ Document = dict[str, str]
 def is_mail(content: bytes) -> bool:
     """Return whether a file begins as a mailbox or an e-mail: with two known headers at least."""
     if content.startswith(b"From "):
-        return bool(_FROM.match(content)) and is_mail(content.partition(b"\n")[2])
+        if not _FROM.match(content):
+            return False
+        content = content[content.find(b"\n") + 1 :][:20_000]
     lines = content[:20_000].lstrip(b"\xef\xbb\xbf").splitlines()
     head = lines[: next((at for at, line in enumerate(lines) if not line.strip()), len(lines))]
     known = sum(bool(_HEADER.match(line)) for line in head)
@@ -89,12 +94,15 @@ def load_file_text(rows: Iterable[Sequence[str]]) -> str:
 def load_folder(path: str | os.PathLike[str]) -> LoadedFile:
     """Read the e-mails and texts of a folder as one table; folders directly inside are custodians."""
     folder, documents, size = Path(path), [], 0
+    root = folder.resolve()
     files = sorted(one for one in folder.rglob("*") if one.is_file() and one.suffix.lower() in SUFFIXES)
     if not files:
         raise InputError(
             f"{folder} is a folder without {', '.join(SUFFIXES)} files; pass a folder that contains some, or a file."
         )
     for file in files:
+        if not file.resolve().is_relative_to(root):
+            raise InputError(f"{file} is a link to a file outside the folder; copy the file there, or remove the link.")
         size += file.stat().st_size
         if size > MAX_BYTES:
             raise InputError(f"{folder} holds more than {MAX_BYTES / 1e9:g} GB of text; pass smaller folders.")
@@ -109,6 +117,8 @@ def load_folder(path: str | os.PathLike[str]) -> LoadedFile:
         for number, message in enumerate(messages, 1):
             known_as = place.as_posix() + (f"#{number}" if len(messages) > 1 else "")
             documents += _documents(message, known_as, custodian)
+    if sum(len(value) for document in documents for value in document.values()) > MAX_BYTES:
+        raise InputError(f"{folder} gives a table of more than {MAX_BYTES / 1e9:g} GB; pass smaller folders.")
     buffer = io.StringIO()
     table = csv.DictWriter(buffer, COLUMNS, restval="")
     table.writeheader()
@@ -131,9 +141,27 @@ def _messages(content: bytes) -> list[bytes]:
     return [re.sub(rb"(?m)^>(>*From )", rb"\1", part) for part in parts]
 
 
-def _documents(content: bytes, place: str, custodian: str) -> Iterator[Document]:
+def _documents(content: bytes, place: str, custodian: str) -> list[Document]:
     """Return an e-mail and its attachments."""
-    message = BytesParser(policy=policy.default).parsebytes(content)
+    try:
+        return list(_parts(content, place, custodian))
+    except RecursionError:
+        raise InputError(
+            f"{place} has parts or comments of headers inside each other that are too deep to be read; remove it."
+        ) from None
+
+
+class _ShortHeaders(policy.EmailPolicy):
+    """Rules of Python for e-mails; long headers are cut, visibly."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        most = MAX_CONTENT_HEADER if name.lower().startswith("content-") else MAX_HEADER
+        return name, value if len(value) <= most else f"{value[:most]} ..."
+
+
+def _parts(content: bytes, place: str, custodian: str) -> Iterator[Document]:
+    message = BytesParser(policy=_ShortHeaders()).parsebytes(content)
     if not isinstance(message, EmailMessage):
         raise InputError(f"{place} is not an e-mail; expected headers such as From and Subject.")
     subject = _header(message, "Subject")
@@ -165,7 +193,7 @@ def _header(message: EmailMessage, name: str) -> str:
 def _date(message: EmailMessage) -> str:
     try:
         return parsedate_to_datetime(_header(message, "Date")).date().isoformat()
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return ""
 
 
@@ -173,13 +201,15 @@ def _body(message: EmailMessage) -> str:
     part = message.get_body(("plain", "html"))
     text = "" if part is None else _content(part)
     if part is not None and part.get_content_subtype() == "html":
-        text = re.sub(r"<[^>]*>", " ", re.sub(r"(?is)<(style|script)\b.*?</\1>", " ", text))
+        text = re.sub(r"<[^<>]*>", " ", re.sub(r"(?is)<(style|script)\b.*?(?:</\1>|\Z)", " ", text))
     return text.strip()
 
 
 def _content(part: MIMEPart) -> str:
     """Return the text of a part, also if it names an unknown encoding."""
     try:
+        if codecs.lookup(part.get_content_charset("ascii")).name == "punycode":  # no text has it, and it is slow
+            raise LookupError
         return str(part.get_content())
     except (LookupError, KeyError, ValueError):
         payload = part.get_payload(decode=True)

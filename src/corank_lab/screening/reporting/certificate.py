@@ -367,7 +367,7 @@ def _confirmed(given: Mapping[str, Any]) -> tuple[str, ...]:
         f"{reading['read']:,} of {records['to_judge']:,} records to judge are read, {reading['found']} are relevant; "
         f"{reading['unread']:,} are unread.",
     ]
-    if sample:
+    if sample and given["format"] == FORMAT:  # that of format 1 is not computed anew
         lines.append(
             f"The {len(sample['ids'])} records of the random sample are the first of the order that seed "
             f"{sample['seed']} draws from {sample['drawn_from']:,} unread records, and were answered after the reading."

@@ -132,9 +132,13 @@ def test_drawn_documents_are_graded_in_a_table_and_read_back(tmp_path, monkeypat
         one = found["differences"][0]["corrected"]
         assert one["low"] < expected < one["high"]
     assert all_graded["at_any_time"][0]["low"] < expected < all_graded["at_any_time"][0]["high"]
-    refused = CliRunner().invoke(
-        app, ["evaluate", "old.run", "new.run", "--gold", "human.qrels", "--drawn", "human.qrels"]
-    )
-    assert refused.exit_code != 0
-    refused = CliRunner().invoke(app, ["evaluate", "old.run", "new.run", "--gold", "drawn.csv", "--cheap", "llm.qrels"])
-    assert "has no grades" in str(refused.exception)
+    arguments = ["evaluate", "old.run", "new.run", "--gold", "human.qrels", "--cheap", "llm.qrels", "--json", "--drawn"]
+    with open("sorted.csv", "w", newline="") as stream:
+        csv.writer(stream).writerows([columns, *sorted(rows)])
+    assert json.loads(CliRunner().invoke(app, [*arguments, "sorted.csv"]).stdout) == half
+    with open("twice.csv", "w", newline="") as stream:
+        csv.writer(stream).writerows([columns, *rows, rows[0]])
+    for refused in ("human.qrels", "twice.csv"):
+        assert CliRunner().invoke(app, [*arguments, refused]).exit_code != 0
+    empty = CliRunner().invoke(app, ["evaluate", "old.run", "new.run", "--gold", "drawn.csv", "--cheap", "llm.qrels"])
+    assert "has no grades" in str(empty.exception)
