@@ -75,7 +75,8 @@ class Forecast:
             return (
                 f"Tested: not yet (p = {self.p:.2g}); nothing but reading all {self.unread} unread records rejects it."
             )
-        return f"Tested: not yet (p = {self.p:.2g}); the next {self._about(self.to_test)} records would have to be irrelevant."
+        more = self._about(self.to_test)
+        return f"Tested: not yet (p = {self.p:.2g}); the next {more} records would have to be irrelevant."
 
     def _proved(self) -> str:
         target, sure = percent(self.target), f"at {percent(self.confidence)} confidence"
@@ -83,8 +84,8 @@ class Forecast:
             return f"Proved: {target} recall; too few records are unread to miss it, if every answer is right."
         if self.provable is None:
             return (
-                f"Proved: nothing yet; {target} recall {sure} needs about {self._about(self.to_prove)} random records, none "
-                "of them relevant."
+                f"Proved: nothing yet; {target} recall {sure} needs about {self._about(self.to_prove)} random records, "
+                "none of them relevant."
             )
         recall, draws = self.provable
         finds = "one find is" if self.found == 1 else f"{self.found} finds are"
