@@ -141,6 +141,8 @@ def test_the_command_prints_tables_json_and_junit_and_fails(files):
     assert said.exit_code == 0
     assert "nDCG@10: differences from s0" in said.output
     assert "llm: useful; it saves" in said.output
+    human_only = run(app, list(map(str, words[:-2])), catch_exceptions=False)
+    assert (human_only.exit_code, "nDCG@10: differences from s0" in human_only.output) == (0, True)
     gate = [*words, "--fail-if-worse", "0.01", "--junit", files / "gate.xml", "--json", "--these-queries"]
     gate += ["--report", files / "page.html"]
     said = run(app, list(map(str, gate)), catch_exceptions=False)
