@@ -153,7 +153,7 @@ def _documents(content: bytes, place: str, custodian: str) -> list[Document]:
 
 
 class _ShortHeaders(policy.EmailPolicy):
-    """Rules of Python for e-mails; long headers are cut, visibly; damaged ones are plain texts, those of parts empty."""
+    """Rules of Python for e-mails, but long headers are cut, visibly, and damaged ones are plain texts, or empty."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
