@@ -124,10 +124,22 @@ def test_lines_that_begin_mailboxes_are_not_nested():
     assert not is_mail(b"From a 2020\n" * 3000)
 
 
-@pytest.mark.parametrize("head", ["From: " + "(" * 3000, "From: a\n" + "Content-Type: message/rfc822\n\n" * 1500])
-def test_nesting_that_is_too_deep_is_refused(head):
+def test_nesting_that_is_too_deep_is_refused():
     with pytest.raises(InputError, match="too deep"):
-        parse_mail(f"{head}\nSubject: b\n\nbody".encode(), "a.eml")
+        parse_mail(b"From: a\n" + b"Content-Type: message/rfc822\n\n" * 1500 + b"Subject: b\n\nbody", "a.eml")
+
+
+@pytest.mark.parametrize(
+    "header", [
+        "To: " + "(" * 3000, "To: \nContent-Disposition: base64)],",
+        "Content-Type: ]\\:=\nContent-Disposition: @text\0;.*",
+    ],
+)  # fmt: skip
+def test_damaged_headers_are_plain_texts(header):
+    (record,) = parse_mail(f"From: a\nSubject: b\n{header}\n\nbody".encode(), "a.eml").records
+    assert record["Subject"] == ["b"]
+    assert record["Body"] == ["body"]
+    assert parse_mail(b"From: a\nSubject: b\nContent-Type: multipart/mixed; charset=\0\n\nbody", "a.eml").records
 
 
 def test_long_headers_are_cut_visibly():
