@@ -101,6 +101,14 @@ def test_gold_queries_that_are_no_sample_and_judges_with_gaps_are_said():
         evaluate_runs({"q0": {"other": 1}}, runs, cheap=judge)
 
 
+def test_queries_that_nobody_graded_are_counted():
+    _, gold, judge, runs = make()
+    half = {q: judge[q] for q in list(judge)[::2]}  # every third query is gold: 10 of 30 have neither
+    with pytest.warns(UsageWarning, match="10 of 30 queries of the runs"):
+        found = evaluate_runs(gold, runs, "nDCG@10", cheap=half)
+    assert len(found.query_ids) == 20
+
+
 def test_more_queries_halve_the_interval():
     _, gold, judge, runs = make(n_queries=60)
     found = evaluate_runs(gold, runs, "nDCG@10", cheap=judge, these_queries=True)["nDCG@10"]
