@@ -10,7 +10,7 @@ import pytest
 
 from corank.errors import InputError
 from corank_lab.records.parsers import documents
-from corank_lab.records.parsers.documents import is_mail, load_file_text, parse_mail
+from corank_lab.records.parsers.documents import is_mail, load_file_text, parse_load_file, parse_mail
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening import Screening
@@ -178,3 +178,10 @@ def test_headers_that_attachments_repeat_count(tmp_path, monkeypatch):
     monkeypatch.setattr(documents, "MAX_BYTES", 20_000)
     with pytest.raises(InputError, match="pass smaller folders"):
         documents.load_folder(tmp_path)
+
+
+def test_a_line_break_inside_a_value_of_a_load_file_begins_no_document():
+    text = load_file_text([["id", "text"], ["1", "a-b"], ["2", "c"]]).replace("-", "\n")
+    parsed = parse_load_file(text, "a.dat")
+    assert [record["text"] for record in parsed.records] == [["a\nb"], ["c"]]
+    assert parsed.places[1].endswith("line 4")

@@ -74,12 +74,13 @@ def is_load_file(text: str) -> bool:
 
 
 def parse_load_file(text: str, name: str) -> ParsedFile:
-    """Parse a Concordance load file: a header, then one document per line."""
+    """Parse a Concordance load file: a header, then one document per line that begins with a quote."""
     rows: list[NumberedRow] = []
-    for at, line in enumerate(re.split(r"\r?\n", text), 1):
-        if line:
-            cells = [cell.removeprefix(_QUOTE).removesuffix(_QUOTE) for cell in line.split(_SEPARATOR)]
-            rows.append((at, [cell.replace(_NEWLINE, "\n") for cell in cells]))
+    number = 1
+    for line in text.split(f"\n{_QUOTE}"):
+        cells = [cell.removeprefix(_QUOTE).removesuffix(_QUOTE) for cell in line.rstrip("\r\n").split(_SEPARATOR)]
+        rows.append((number, [cell.replace(_NEWLINE, "\n") for cell in cells]))
+        number += line.count("\n") + 1
     return parse_rows(rows, name, "Concordance load file", "line")
 
 
