@@ -269,7 +269,7 @@ def _write_runs(output: Path, seed: int, force: bool) -> None:
     typer.echo(
         f"wrote {output / 'bm25.run'} and {output / 'vectors.run'}: synthetic lists of two retrievers for {N_QUERIES} "
         f"queries; {output / 'judgements.csv'}: the grades of the first 10 documents of both for {N_JUDGED} of them; "
-        f"{output / 'others.csv'}: all grades  of the other queries"
+        f"{output / 'others.csv'}: all grades of the other queries"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from corank.errors import InputError
 from corank_lab.records.parsers import documents
-from corank_lab.records.parsers.documents import is_mail, load_file_text, parse_mail
+from corank_lab.records.parsers.documents import is_mail, load_file_text, parse_load_file, parse_mail
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening import Screening
@@ -124,10 +124,22 @@ def test_lines_that_begin_mailboxes_are_not_nested():
     assert not is_mail(b"From a 2020\n" * 3000)
 
 
-@pytest.mark.parametrize("head", ["From: " + "(" * 3000, "From: a\n" + "Content-Type: message/rfc822\n\n" * 1500])
-def test_nesting_that_is_too_deep_is_refused(head):
+def test_nesting_that_is_too_deep_is_refused():
     with pytest.raises(InputError, match="too deep"):
-        parse_mail(f"{head}\nSubject: b\n\nbody".encode(), "a.eml")
+        parse_mail(b"From: a\n" + b"Content-Type: message/rfc822\n\n" * 1500 + b"Subject: b\n\nbody", "a.eml")
+
+
+@pytest.mark.parametrize(
+    "header", [
+        "To: " + "(" * 3000, "To: \nContent-Disposition: base64)],",
+        "Content-Type: ]\\:=\nContent-Disposition: @text\0;.*",
+    ],
+)  # fmt: skip
+def test_damaged_headers_are_plain_texts(header):
+    (record,) = parse_mail(f"From: a\nSubject: b\n{header}\n\nbody".encode(), "a.eml").records
+    assert record["Subject"] == ["b"]
+    assert record["Body"] == ["body"]
+    assert parse_mail(b"From: a\nSubject: b\nContent-Type: multipart/mixed; charset=\0\n\nbody", "a.eml").records
 
 
 def test_long_headers_are_cut_visibly():
@@ -166,3 +178,10 @@ def test_headers_that_attachments_repeat_count(tmp_path, monkeypatch):
     monkeypatch.setattr(documents, "MAX_BYTES", 20_000)
     with pytest.raises(InputError, match="pass smaller folders"):
         documents.load_folder(tmp_path)
+
+
+def test_a_line_break_inside_a_value_of_a_load_file_begins_no_document():
+    text = load_file_text([["id", "text"], ["1", "a-b"], ["2", "c"]]).replace("-", "\n")
+    parsed = parse_load_file(text, "a.dat")
+    assert [record["text"] for record in parsed.records] == [["a\nb"], ["c"]]
+    assert parsed.places[1].endswith("line 4")

@@ -109,10 +109,15 @@ def _against_gold(found: JudgementList, gold: JudgementList, name: str, as_json:
         show(result.confusion, make_console())
         words = {"kappa": result.kappa, "weighted kappa": result.weighted, "alpha (ordinal)": result.alpha}
         said = ", ".join(f"{word} {one.value:.3f} ({one.low:.3f} to {one.high:.3f})" for word, one in words.items())
+        saved = (
+            f"It explains {result.saved.value:.0%} of the variance of gold grades: what it saves in human grades of "
+            "single documents."
+            if result.saved.value == result.saved.value
+            else "All gold grades are equal, so that it is not known what it saves."
+        )
         typer.echo(
-            f"{said}; mean grade {result.judge_mean.value:.2f}, gold {result.gold_mean.value:.2f}. It explains "
-            f"{result.saved.value:.0%} of the variance of gold grades: what it saves in human grades of single "
-            "documents. corank evaluate --gold says what it saves for a metric."
+            f"{said}; mean grade {result.judge_mean.value:.2f}, gold {result.gold_mean.value:.2f}. {saved} "
+            "corank evaluate --gold says what it saves for a metric."
         )
 
 

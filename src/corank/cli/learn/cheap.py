@@ -93,6 +93,8 @@ def evaluate_drawn(
     ).final("median" if columns.judges == "keep" else columns.judges)
     if listed.qid is None:
         raise InputError(f"{gold} has no column of queries; add one.")
+    if all(grade != grade for grade in listed.y.tolist()):
+        raise InputError(f"{gold} has no grades; fill the column rating, or grade the file with corank lab.")
     found = evaluate_documents(
         Qrels(listed.qid, listed.docids, listed.y),
         dict(zip(_short_names(runs), map(read_run_file, runs), strict=True)),

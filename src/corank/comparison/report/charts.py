@@ -8,6 +8,7 @@ Colours are variables of the page, so that dark mode changes them. Widths of let
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -253,7 +254,7 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]], x_label: str, y_
 def standalone(drawing: str) -> str:
     """Return an ``svg`` element as the content of a file, with the styles that a page defines."""
     style = f"<style>{STYLE}\nsvg {{ background: var(--card); }}</style>"
-    head, rest = drawing.split(">", 1)
+    head, rest = re.sub(r"[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "\ufffd", drawing).split(">", 1)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{head}>\n{style}{rest}\n'
 
 

@@ -82,7 +82,7 @@ def agreement_with_gold(gold: ArrayLike, judge: ArrayLike, qid: ArrayLike, *, se
         whole, parts = _figures(M[None], values), _figures(resampled, values)
     figures = []
     for value, column in zip(whole[0].tolist(), parts.T, strict=True):
-        known = column[~np.isnan(column)]
+        known = column[np.isfinite(column)]
         low, high = np.quantile(known, [0.025, 0.975]).tolist() if len(known) else (float("nan"),) * 2
         figures.append(Figure(value, low, high))
     n = float(M.sum())
@@ -113,4 +113,8 @@ def _figures(M: Floats, values: Floats) -> Floats:
     alpha = 1.0 - (2.0 * n - 1.0) * seen / np.einsum("mi,mj,mij->m", counts, counts, V)
     var_p, var_q = p @ values**2 - mean_p**2, q @ values**2 - mean_q**2
     cov = np.einsum("mij,i,j->m", M, values, values) / n - mean_p * mean_q
-    return np.stack([mean_p, mean_q, kappa, weighted, alpha, cov**2 / (var_p * var_q)], axis=1)
+    saved = np.where(
+        var_q > 1e-12 * (q @ values**2), cov**2 / (var_p * var_q), 0.0
+    )  # a constant judge explains nothing
+    saved[var_p <= 1e-12 * (p @ values**2)] = np.nan
+    return np.stack([mean_p, mean_q, kappa, weighted, alpha, saved], axis=1)

@@ -244,10 +244,15 @@ def evaluate_runs(
     if not names:
         raise InputError("metrics is empty; pass at least one, such as nDCG@10.")
     judges = as_judges(cheap)
-    matched = GradedRuns.of(
-        {name: _as_run(run) for name, run in runs.items()}, [_as_qrels(one) for one in (gold, *judges.values())]
-    )
+    lists = {name: _as_run(run) for name, run in runs.items()}
+    matched = GradedRuns.of(lists, [_as_qrels(one) for one in (gold, *judges.values())])
     notes: list[str] = []
+    n_answered = len({query for run in lists.values() for query in run.qid.tolist()})
+    if judges and n_answered > len(matched.queries):
+        notes.append(
+            f"{n_answered - len(matched.queries)} of {n_answered} queries of the runs have neither gold nor cheap "
+            "grades; they are left out."
+        )
     mapped = map_to_gold(matched.grades, list(judges), notes)
     tables = [matched.values(grades, names, rules) for grades in mapped]
     holes = matched.holes(mapped[0], names, rules)

@@ -166,7 +166,7 @@ def map_to_gold(grades: Floats, judges: list[str], notes: list[str]) -> Floats:
 
 def as_judges(cheap: Any) -> dict[str, Any]:
     """Return cheap judges by name; judges without names are named by their files or numbered."""
-    if cheap is None:
+    if cheap is None or (isinstance(cheap, Mapping) and not cheap):
         return {}
     if isinstance(cheap, Mapping) and not all(isinstance(one, Mapping) for one in cheap.values()):
         return dict(cheap)

@@ -276,7 +276,11 @@ class Fusion(Learner):
             sentence = f"Unjudged documents count as irrelevant, in whole lists, since {why}."
             return _Judged(y, weights * rows.weights, False, None, sentence)
         sources = None if judged_lists.all() else judged_lists
-        sentence = f"{rows.sentence} Values are those of condensed lists."
+        counted = rows.sentence
+        if source is not None:
+            top = f"the top {source.depth} of {names[source.retriever]}"
+            counted = f"Unjudged documents in {top} count as irrelevant, others are left out."
+        sentence = f"{counted} Values are those of condensed lists."
         if self.unjudged == "auto" and sources is None:
             sentence += f" {holes:.0%} of RRF's first {self._cutoff} are unjudged, and would count 0 in whole lists."
         return _Judged(rows.y, weights * rows.weights, True, sources, sentence, notes)

@@ -81,6 +81,12 @@ class ScreeningFiles:
         from corank.data import explain_write_errors, read_regular, read_utf8
         from corank_lab.screening import ScreeningJournal, UniqueRecords
 
+        for path in self.paths:
+            if path.is_dir():
+                raise InputError(
+                    f"{path} is a folder, which may change; make one file of it with `corank records {path} -o "
+                    "documents.csv`, and pass that file."
+                )
         unique = UniqueRecords(self.records, self.groups)
         with explain_write_errors(self.database):
             self.database.parent.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from corank.data import open_regular
 from corank.errors import InputError
@@ -73,12 +74,13 @@ def is_load_file(text: str) -> bool:
 
 
 def parse_load_file(text: str, name: str) -> ParsedFile:
-    """Parse a Concordance load file: a header, then one document per line."""
+    """Parse a Concordance load file: a header, then one document per line that begins with a quote."""
     rows: list[NumberedRow] = []
-    for at, line in enumerate(re.split(r"\r?\n", text), 1):
-        if line:
-            cells = [cell.removeprefix(_QUOTE).removesuffix(_QUOTE) for cell in line.split(_SEPARATOR)]
-            rows.append((at, [cell.replace(_NEWLINE, "\n") for cell in cells]))
+    number = 1
+    for line in text.split(f"\n{_QUOTE}"):
+        cells = [cell.removeprefix(_QUOTE).removesuffix(_QUOTE) for cell in line.rstrip("\r\n").split(_SEPARATOR)]
+        rows.append((number, [cell.replace(_NEWLINE, "\n") for cell in cells]))
+        number += line.count("\n") + 1
     return parse_rows(rows, name, "Concordance load file", "line")
 
 
@@ -152,12 +154,22 @@ def _documents(content: bytes, place: str, custodian: str) -> list[Document]:
 
 
 class _ShortHeaders(policy.EmailPolicy):
-    """Rules of Python for e-mails; long headers are cut, visibly."""
+    """Rules of Python for e-mails, but long headers are cut, visibly, and damaged ones are plain texts, or empty."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
         most = MAX_CONTENT_HEADER if name.lower().startswith("content-") else MAX_HEADER
         return name, value if len(value) <= most else f"{value[:most]} ..."
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        try:
+            return super().header_fetch_parse(name, value)
+        except Exception as error:  # the parser of Python fails in many ways
+            if not name.lower().startswith("content-"):
+                return value
+            if isinstance(error, RecursionError):
+                raise
+            return super().header_fetch_parse(name, "")
 
 
 def _parts(content: bytes, place: str, custodian: str) -> Iterator[Document]:
@@ -166,7 +178,7 @@ def _parts(content: bytes, place: str, custodian: str) -> Iterator[Document]:
         raise InputError(f"{place} is not an e-mail; expected headers such as From and Subject.")
     subject = _header(message, "Subject")
     id = _header(message, "Message-ID").strip("<> ") or place
-    attached = list(message.iter_attachments())
+    attached = list(message.iter_attachments()) if message.is_multipart() else []
     names = [part.get_filename() or f"attachment {number}" for number, part in enumerate(attached, 1)]
     first = (_header(message, "References") or _header(message, "In-Reply-To")).split()
     start = _REPLY.sub("", subject).casefold() if _REPLY.match(subject) else id
@@ -184,10 +196,7 @@ def _parts(content: bytes, place: str, custodian: str) -> Iterator[Document]:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    try:
-        return " ".join(str(message.get(name, "")).split())
-    except (ValueError, LookupError, IndexError, AttributeError):  # damaged headers, which the parser of Python refuses
-        return ""
+    return " ".join(str(message.get(name, "")).split())
 
 
 def _date(message: EmailMessage) -> str:
@@ -211,7 +220,7 @@ def _content(part: MIMEPart) -> str:
         if codecs.lookup(part.get_content_charset("ascii")).name == "punycode":  # no text has it, and it is slow
             raise LookupError
         return str(part.get_content())
-    except (LookupError, KeyError, ValueError):
+    except (LookupError, KeyError, ValueError, TypeError):
         payload = part.get_payload(decode=True)
         return decode(payload)[0] if isinstance(payload, bytes) else ""
 

@@ -60,10 +60,10 @@ class Forecast:
         if self.to_reach == 0:
             more = "; the model expects no less than the target"
         else:
-            more = f"; {percent(self.target)} recall by the model after about {_about(self.to_reach)} more"
+            more = f"; {percent(self.target)} recall by the model after about {self._about(self.to_reach)} more"
         if self.to_stop is None or not self.to_stop:
             return f"{found}{more}."
-        return f"{found}{more}; the rule stops after {_about(self.to_stop)} more, if none is relevant."
+        return f"{found}{more}; the rule stops after {self._about(self.to_stop)} more, if none is relevant."
 
     def _tested(self) -> str:
         if self.p <= 1 - self.confidence:
@@ -75,9 +75,8 @@ class Forecast:
             return (
                 f"Tested: not yet (p = {self.p:.2g}); nothing but reading all {self.unread} unread records rejects it."
             )
-        return (
-            f"Tested: not yet (p = {self.p:.2g}); the next {_about(self.to_test)} records would have to be irrelevant."
-        )
+        more = self._about(self.to_test)
+        return f"Tested: not yet (p = {self.p:.2g}); the next {more} records would have to be irrelevant."
 
     def _proved(self) -> str:
         target, sure = percent(self.target), f"at {percent(self.confidence)} confidence"
@@ -85,16 +84,21 @@ class Forecast:
             return f"Proved: {target} recall; too few records are unread to miss it, if every answer is right."
         if self.provable is None:
             return (
-                f"Proved: nothing yet; {target} recall {sure} needs about {_about(self.to_prove)} random records, none "
-                "of them relevant."
+                f"Proved: nothing yet; {target} recall {sure} needs about {self._about(self.to_prove)} random records, "
+                "none of them relevant."
             )
         recall, draws = self.provable
         finds = "one find is" if self.found == 1 else f"{self.found} finds are"
-        lower = f"; {percent(recall)} can be proved after {_about(draws)}" if draws else ""
+        lower = f"; {percent(recall)} can be proved after {self._about(draws)}" if draws else ""
         return (
             f"Proved: nothing yet; {finds} too few to prove {target} recall {sure} without reading "
             f"{self.to_prove} of the {self.unread} unread records{lower}."
         )
+
+    def _about(self, n: int) -> str:
+        """Return a number of records, rounded up to two digits if it is large, but not above the unread ones."""
+        unit = 10 ** max(0, len(str(n)) - 2)
+        return f"{min(-(-n // unit) * unit, max(n, self.unread)):,}"
 
 
 def make_forecast(rule: StoppingRule, finds: Sequence[int], read: int, known: int = 0) -> Forecast:
@@ -188,14 +192,6 @@ def _first(most: int, holds: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return low
-
-
-def _about(n: int) -> str:
-    """A number of records, rounded up to two digits if it is large."""
-    if n < 100:
-        return f"{n}"
-    unit = 10 ** (len(str(n)) - 2)
-    return f"{-(-n // unit) * unit:,}"
 
 
 @dataclass(frozen=True)

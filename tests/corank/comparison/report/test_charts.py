@@ -68,6 +68,7 @@ def test_each_is_reproducible_xml_with_a_description(name):
     assert not re.search(r"\b(nan|inf)\b", drawing)
     assert len(drawing) < 30_000
     file = ET.fromstring(standalone(drawing).encode())
+    ET.fromstring(standalone(drawing.replace("</desc>", "\0\x1b\ud800</desc>")).encode())
     assert "--s1" in file.find(f"{SVG}style").text
 
 

@@ -47,6 +47,12 @@ def test_intervals_cover_the_kappa_of_many_queries():
     assert np.mean(hits) > 0.87
 
 
+def test_a_constant_judge_explains_nothing_and_constant_gold_does_not_tell():
+    saved = agreement_with_gold([0, 1, 2, 0, 2, 1], [1] * 6, [1, 1, 2, 2, 3, 3]).saved
+    assert (saved.value, saved.low, saved.high) == (0.0, 0.0, 0.0)
+    assert np.isnan(agreement_with_gold([1] * 6, [0, 1, 2, 0, 2, 1], [1, 1, 2, 2, 3, 3]).saved.value)
+
+
 def test_nothing_in_common_is_refused():
     with pytest.raises(InputError, match="no document has a gold grade"):
         agreement_with_gold([1, np.nan], [np.nan, 1], [1, 1])

@@ -140,3 +140,5 @@ def test_drawn_documents_are_graded_in_a_table_and_read_back(tmp_path, monkeypat
         csv.writer(stream).writerows([columns, *rows, rows[0]])
     for refused in ("human.qrels", "twice.csv"):
         assert CliRunner().invoke(app, [*arguments, refused]).exit_code != 0
+    empty = CliRunner().invoke(app, ["evaluate", "old.run", "new.run", "--gold", "drawn.csv", "--cheap", "llm.qrels"])
+    assert "has no grades" in str(empty.exception)

@@ -101,6 +101,14 @@ def test_gold_queries_that_are_no_sample_and_judges_with_gaps_are_said():
         evaluate_runs({"q0": {"other": 1}}, runs, cheap=judge)
 
 
+def test_queries_that_nobody_graded_are_counted():
+    _, gold, judge, runs = make()
+    half = {q: judge[q] for q in list(judge)[::2]}  # every third query is gold: 10 of 30 have neither
+    with pytest.warns(UsageWarning, match="10 of 30 queries of the runs"):
+        found = evaluate_runs(gold, runs, "nDCG@10", cheap=half)
+    assert len(found.query_ids) == 20
+
+
 def test_more_queries_halve_the_interval():
     _, gold, judge, runs = make(n_queries=60)
     found = evaluate_runs(gold, runs, "nDCG@10", cheap=judge, these_queries=True)["nDCG@10"]
@@ -141,6 +149,8 @@ def test_the_command_prints_tables_json_and_junit_and_fails(files):
     assert said.exit_code == 0
     assert "nDCG@10: differences from s0" in said.output
     assert "llm: useful; it saves" in said.output
+    human_only = run(app, list(map(str, words[:-2])), catch_exceptions=False)
+    assert (human_only.exit_code, "nDCG@10: differences from s0" in human_only.output) == (0, True)
     gate = [*words, "--fail-if-worse", "0.01", "--junit", files / "gate.xml", "--json", "--these-queries"]
     gate += ["--report", files / "page.html"]
     said = run(app, list(map(str, gate)), catch_exceptions=False)

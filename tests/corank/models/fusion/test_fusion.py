@@ -151,6 +151,7 @@ def test_a_pool_of_one_list_is_said_and_keeps_its_share():
     with pytest.warns(UsageWarning, match="top 10 of r1; weights of r2 cannot be learnt"):
         fusion = Fusion().fit(X, np.where(seen, y, NAN), qid=qid)
     assert "condensed" in fusion.definition_.pool
+    assert "in the top 10 of r1 count as irrelevant" in fusion.definition_.pool  # not "the pool was given"
     own = Fusion(unjudged="irrelevant").fit(X, np.where(seen, y, NAN), qid=qid)
     truth = [
         np.mean([plain_ndcg(model.predict(X, qid)[qid == q], y[qid == q]) for q in range(20)])

@@ -109,6 +109,16 @@ def test_a_replay_prints_its_measures_and_writes_them(judged):
         types(judged, "", "-o", folder, verb=["replay"])
 
 
+def test_a_folder_must_become_one_file(tmp_path):
+    folder = tmp_path / "mail"
+    folder.mkdir()
+    for topic in ("pump", "bees", "house"):
+        (folder / f"{topic}.eml").write_text(f"From: a@x.org\nSubject: {topic}\n\nA letter about {topic} and more.\n")
+    with pytest.raises(InputError, match=r"corank records .*mail -o documents\.csv"):
+        CliRunner().invoke(app, ["screen", str(folder), "--topic", "pump"], input="q\n", catch_exceptions=False)
+    assert not (tmp_path / "corank.db").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

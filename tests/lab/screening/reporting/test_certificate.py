@@ -193,6 +193,15 @@ def test_a_certificate_of_a_removed_rule_gets_one_sentence(sampled):
         verify(certificate_bytes(old), [path])
 
 
+def test_the_sample_of_an_old_certificate_is_not_confirmed(sampled):
+    path, _, certificate = sampled
+    old = {**certificate, "format": 1, "sample": {"seed": SEED}}
+    del old["sha256"]
+    lines = verify(certificate_bytes({**old, "sha256": _hash_of(old)}), [path])
+    assert not any("random sample" in line for line in lines)
+    assert any("not computed anew" in line for line in lines)
+
+
 def _places(value, place=()):
     inside = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
     return [place, *(one for key, part in inside for one in _places(part, (*place, key)))]

@@ -48,6 +48,11 @@ def test_a_small_review_names_what_can_be_proved():
     assert f"60 % can be proved after {draws}" in found.lines()[2]
 
 
+def test_no_more_records_are_named_than_are_unread():
+    lines = make_forecast(stopping_rule("agree", 256), [], 0).lines()
+    assert "the next 256 records would have" in lines[1]  # not 260, by rounding up
+
+
 def test_nothing_is_complete_while_records_are_unread():
     for read in range(100, 500, 7):
         lines = make_forecast(stopping_rule("agree", 500), EARLY, read).lines()
