@@ -110,8 +110,10 @@ def _against_gold(found: JudgementList, gold: JudgementList, name: str, as_json:
         words = {"kappa": result.kappa, "weighted kappa": result.weighted, "alpha (ordinal)": result.alpha}
         said = ", ".join(f"{word} {one.value:.3f} ({one.low:.3f} to {one.high:.3f})" for word, one in words.items())
         saved = (
-            f"It explains {result.saved.value:.0%} of the variance of gold grades: what it saves in human grades of "
-            "single documents."
+            "It reverses the order of gold grades; check whether its scale runs the other way."
+            if result.weighted.value < 0.0 and result.alpha.value < 0.0
+            else f"It explains {result.saved.value:.0%} of the variance of gold grades: what it saves in human grades "
+            "of single documents."
             if result.saved.value == result.saved.value
             else "All gold grades are equal, so that it is not known what it saves."
         )

@@ -59,7 +59,9 @@ def sentences(board: Leaderboard) -> tuple[str, ...]:
     win, tie, _ = board.predict_proba(first, second)[0].tolist()
     n, votes = board.votes_to_separate(), board.votes_
     lead = f"{first} leads {second}: it gets {win + 0.5 * tie:.0%} of their votes, ties half"
-    if board.scores_[0] - board.scores_[1] < 1e-6:
+    if board.slope_ is None and not any({first, second} <= set(part) for part in votes.components()):
+        lead = f"No chain of votes connects {first} and {second}, so that their difference is not determined."
+    elif board.scores_[0] - board.scores_[1] < 1e-6:
         lead = f"{first} and {second} have equal scores so far."
     elif n == 0:
         lead += f"; the difference is certain at {board.level:.0%}."

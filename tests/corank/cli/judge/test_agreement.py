@@ -151,3 +151,14 @@ def test_a_table_with_one_column_per_judge_is_read(tmp_path):
     path.write_text("query,docid,bm25,age\ntea,a,0.5,3\n")
     with pytest.raises(InputError, match="no label column"):
         read_judgements(path)
+
+
+def test_a_reversed_judge_is_not_said_to_save_grades(tmp_path):
+    rows = [(f"q{q}", f"d{d}", (q + d) % 4) for q in range(6) for d in range(8)]
+    for name, turn in (("gold", False), ("llm", True)):
+        lines = [f"{q} 0 {d} {3 - grade if turn else grade}\n" for q, d, grade in rows]
+        (tmp_path / f"{name}.qrels").write_text("".join(lines))
+    words = ["agreement", str(tmp_path / "llm.qrels"), "--gold", str(tmp_path / "gold.qrels")]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert "It reverses the order of gold grades" in result.output
+    assert "explains" not in result.output

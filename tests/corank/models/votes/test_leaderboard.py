@@ -273,3 +273,13 @@ def test_cheap_votes_of_the_arena_replace_many_human_ones():
         gap = (board.predict_proba(*pairs) - everything.predict_proba(*pairs)) @ [1.0, 0.5, 0.0]
         errors.append(np.sqrt(np.mean(gap**2)))
     assert np.mean(errors) < 0.05
+
+
+def test_items_that_no_votes_connect_do_not_lead_each_other():
+    with pytest.warns(UserWarning, match="no chain of votes connects"):
+        board = Leaderboard().fit(["a", "a", "a", "c", "c"], ["b", "b", "b", "d", "d"])
+    said = board.summary()
+    first, second = board.items_[:2]
+    assert {first, second} == {"a", "c"}
+    assert "No chain of votes connects" in said
+    assert " leads " not in said
