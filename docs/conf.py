@@ -104,6 +104,27 @@ def _plain(app: Any, what: str, name: str, obj: object, options: object, lines: 
     )
 
 
+FIELD = re.compile(r"[A-Za-z]\w*(, \w+)*: ")
+
+
+def _fields(app: Any, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Make lists of lines such as `name: meaning`, whose continuation lines are indented; not in numpydoc sections."""
+    if any(line.startswith("---") for line in lines):
+        return
+    out: list[str] = []
+    is_list = False
+    for line in lines:
+        if FIELD.match(line):
+            out += [f"* {line}"] if is_list else ["", f"* {line}"]
+            is_list = True
+        elif is_list and line.startswith("    "):
+            out.append(f"  {line.strip()}")
+        else:
+            out += ["", line] if is_list and line else [line]
+            is_list = False
+    lines[:] = out
+
+
 def _write_map(app: Any) -> None:
     """Write the page that lists all modules."""
     (Path(__file__).parent / "map.md").write_text(make_map.modules(), encoding="utf-8")
@@ -113,4 +134,5 @@ def setup(app: Any) -> None:
     """Register what is left out, and what is read as it is written, after numpydoc has made its sections."""
     app.connect("autodoc-skip-member", _skip)
     app.connect("builder-inited", _write_map)
+    app.connect("autodoc-process-docstring", _fields, priority=400)
     app.connect("autodoc-process-docstring", _plain, priority=600)
