@@ -47,12 +47,12 @@ def number(low: float | None = None, high: float | None = None, *, inside: str =
 
 def numbers(low: float | None = None, *, inside: str = "[]") -> Rule:
     """Allow lists of finite numbers in an interval."""
-    one = number(low, inside=inside)
+    item = number(low, inside=inside)
 
     def allows(value: Any) -> bool:
-        return isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1 and all(map(one.allows, value))
+        return isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1 and all(map(item.allows, value))
 
-    return Rule(f"a list with {one.words} for each view", allows)
+    return Rule(f"a list with {item.words} for each view", allows)
 
 
 def integer(low: int | None = None) -> Rule:

@@ -112,8 +112,8 @@ class ReportTable:
         """Return the table as a pandas DataFrame with unrounded numbers."""
         pandas = import_extra("pandas", "frames")
         # column by column, so that numeric columns get a numeric dtype
-        columns = [[row[at] for row in self.rows] for at in range(len(self.columns))]
-        frame = pandas.DataFrame({at: pandas.Series(values).infer_objects() for at, values in enumerate(columns)})
+        columns = [[row[i] for row in self.rows] for i in range(len(self.columns))]
+        frame = pandas.DataFrame({i: pandas.Series(values).infer_objects() for i, values in enumerate(columns)})
         frame.columns = pandas.Index(self.columns)
         return frame
 
@@ -124,7 +124,7 @@ class ReportTable:
 
 def escape_markdown(text: str) -> str:
     """Return a text as one line of Markdown that shows exactly this text: no HTML, links, images or emphasis."""
-    shown = _MARKDOWN.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), _one_line(text))
+    shown = _MARKDOWN.sub(lambda result: _ENTITIES.get(result[0], f"\\{result[0]}"), _one_line(text))
     return _BLOCK.sub(r"\1\\", shown, count=1) if _BLOCK.match(shown) else shown
 
 

@@ -61,8 +61,8 @@ class HTTPError(Exception):
     @property
     def headers(self) -> dict[str, str]:
         """Headers of the answer."""
-        found = {} if self.wait is None else {"Retry-After": f"{max(1, int(self.wait + 0.999))}"}
-        return found | ({"Connection": "close"} if self.sentence == TWO_LENGTHS else {})
+        result = {} if self.wait is None else {"Retry-After": f"{max(1, int(self.wait + 0.999))}"}
+        return result | ({"Connection": "close"} if self.sentence == TWO_LENGTHS else {})
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -95,8 +95,8 @@ def make_app(routes: Iterable[tuple[str, str, Endpoint]], refuse: Refuse) -> Sta
         refusal, refusal.__cause__ = HTTPError(500), error
         return refuse(request, refusal)
 
-    found = [Route(path, endpoint, methods=[method], name=f"{method} {path}") for method, path, endpoint in routes]
-    return Starlette(routes=found, exception_handlers={HTTPException: missing, 500: failed})
+    result = [Route(path, endpoint, methods=[method], name=f"{method} {path}") for method, path, endpoint in routes]
+    return Starlette(routes=result, exception_handlers={HTTPException: missing, 500: failed})
 
 
 class SecurityMiddleware:

@@ -104,7 +104,7 @@ class Explanation:
         first, second = self.pair
         head = f"{first} {self.scores[0]:.4g}, {second} {self.scores[1]:.4g}: a difference of {self.difference:+.4g}"
         cells = [("", first, second, "weight", "contribution"), *map(_texts, self.table())]
-        widths = [max(len(row[at]) for row in cells) for at in range(5)]
+        widths = [max(len(row[i]) for row in cells) for i in range(5)]
         lines = (
             row[0].ljust(widths[0])
             + "".join(f"  {text:>{width}}" for text, width in zip(row[1:], widths[1:], strict=True))

@@ -17,18 +17,18 @@ def fill_problem(model: Any, data: RankingData, notes: dict[str, Any], continues
     """Return a problem without missing values, or with those that trees learn from."""
     if model._missing == "inner":
         return data
-    found = filling_of(model) if continues else MissingValues.of(data.X) if data.has_missing else None
-    if found is None:
+    result = filling_of(model) if continues else MissingValues.of(data.X) if data.has_missing else None
+    if result is None:
         if data.has_missing:
             raise InputError(
                 "X contains NaN, but had no missing value in the first fit; fill missing values, or fit again."
             )
         return data
-    notes["missing_columns_"], notes["missing_means_"] = found.columns, found.means
+    notes["missing_columns_"], notes["missing_means_"] = result.columns, result.means
     if model._missing == "keep":
-        return replace(data, filling=found)
-    names = None if data.names is None else tuple(found.names(list(data.names)))
-    return replace(data, X=found.fill(data.X), names=names, has_missing=False, filling=found)
+        return replace(data, filling=result)
+    names = None if data.names is None else tuple(result.names(list(data.names)))
+    return replace(data, X=result.fill(data.X), names=names, has_missing=False, filling=result)
 
 
 def fill_rows(model: Any, X: Any) -> Any:

@@ -151,6 +151,6 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
 
 def _best_index(results: dict[str, Any]) -> int:
     """Return the number of the best candidate; in a tie, the largest alpha, then the first."""
-    alphas = [[v for k, v in one.items() if k.split("__")[-1] == "alpha"] for one in results["params"]]
+    alphas = [[v for k, v in result.items() if k.split("__")[-1] == "alpha"] for result in results["params"]]
     largest = [float(of[0]) if len(of) == 1 and isinstance(of[0], Real) else -np.inf for of in alphas]
     return choose(results["mean_test_score"], largest)[0]

@@ -145,8 +145,8 @@ def _with_cheap(grades: Qrels | None, paths: list[Path], rule: str) -> tuple[Qre
     human = Qrels(as_texts([]), as_texts([]), np.empty(0)) if grades is None else grades
     judges = {path.name: read_grades(path, rule)[0] for path in paths}
     tables = [
-        dict(zip(zip(one.qid.tolist(), one.docids.tolist(), strict=True), one.y.tolist(), strict=True))
-        for one in (human, *judges.values())
+        dict(zip(zip(item.qid.tolist(), item.docids.tolist(), strict=True), item.y.tolist(), strict=True))
+        for item in (human, *judges.values())
     ]
     keys = list(dict.fromkeys(key for table in tables for key in table))
     y, *columns = (np.array([table.get(key, np.nan) for key in keys]) for table in tables)

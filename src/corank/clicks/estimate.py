@@ -277,8 +277,8 @@ def _doubly_robust(joined: JoinedLog, relevance: Floats | None) -> Floats:
         else:
             r = relevance
         base = np.bincount(joined.queries.codes, weights=rank_weight * r, minlength=len(joined.queries))
-        at = rows[shown]
-        correction = rank_weight[at] * joined.factor[shown] * (log.clicked[shown] - p[shown] * r[at]) / p[shown]
+        i = rows[shown]
+        correction = rank_weight[i] * joined.factor[shown] * (log.clicked[shown] - p[shown] * r[i]) / p[shown]
         lists = np.flatnonzero(part_of == part)
         added = np.bincount(log.impression[shown], weights=correction, minlength=n)
         query = joined.query_of[lists]

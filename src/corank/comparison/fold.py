@@ -83,7 +83,7 @@ class TrainingPart:
             fold[judged] = fold_of_query[np.searchsorted(holds, self.qid[judged])]
         elif len(scored) >= _ENOUGH:
             fold[scored] = assign_groups(self.y[scored], INNER_FOLDS, rng)
-        return [(np.flatnonzero(fold != at), np.flatnonzero(fold == at)) for at in range(fold.max() + 1)]
+        return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(fold.max() + 1)]
 
     @property
     def left_out_by(self) -> str | None:

@@ -276,7 +276,7 @@ _ORDERED = (
     Method("auto", "AutoRanker", _auto, 60.0, "candidates and their weights by query folds"),
 )  # fmt: skip
 
-METHODS: dict[str, Method] = {one.name: replace(one, complexity=at) for at, one in enumerate(_ORDERED)}
+METHODS: dict[str, Method] = {item.name: replace(item, complexity=i) for i, item in enumerate(_ORDERED)}
 """All named methods."""
 
 
@@ -297,7 +297,7 @@ def find_methods(
         chosen += [_find(name) for name in models]
     if len(chosen) == len(free):
         raise InputError(f"models is empty; name at least one, such as {DEFAULT[0]!r}.")
-    return {one.name: one for one in sorted(chosen, key=lambda one: one.complexity)}
+    return {entry.name: entry for entry in sorted(chosen, key=lambda item: item.complexity)}
 
 
 def _find(name: str) -> Method:

@@ -78,7 +78,7 @@ class ComparisonPlan:
     @property
     def all_methods(self) -> dict[str, Method]:
         """The methods and CRR at several mixes, by name."""
-        return {**self.methods, **{one.name: one for one in self.mixes.values()}}
+        return {**self.methods, **{mix.name: mix for mix in self.mixes.values()}}
 
     def carry_out(self, runner: TaskRunner, folder: Path | None) -> Study:
         """Run everything and return the study."""
@@ -90,7 +90,7 @@ class ComparisonPlan:
         tasks = [task for name in by_cost for task in runner.tasks_of(name)]
         runner.run(tasks, f"{len(by_cost)} methods", self._until(_METHODS_UNTIL), self._until(_ALL_UNTIL))
         outcomes = [runner.outcome(name) for name in self.methods]
-        outcomes.sort(key=lambda one: (one.evaluation is None, -quality(one, metric), one.complexity))
+        outcomes.sort(key=lambda entry: (entry.evaluation is None, -quality(entry, metric), entry.complexity))
         choice = choose_winner(outcomes, metric, LEVEL, seed, self.problem.unit)
         curve: tuple[CurvePoint, ...] = ()
         trade: tuple[TradeOffPoint, ...] = ()
@@ -126,14 +126,14 @@ class ComparisonPlan:
             seconds=monotonic() - self.began,
             model=path,
             ranker=model,
-            path=() if refitted is None else tuple(PathPoint(*one) for one in refitted.path),
+            path=() if refitted is None else tuple(PathPoint(*item) for item in refitted.path),
             reliability=() if scores is None else reliability(self.problem, scores),
             coefficients=coefficients(self.problem, model, columns),
             queries=_by_query(runner, outcomes, choice),
             trade_off=trade,
             bounds=()
             if scores is None
-            else error_bounds(self.problem, scores, sum(one.is_complete for one in outcomes)),
+            else error_bounds(self.problem, scores, sum(item.is_complete for item in outcomes)),
             rivals=choice.rivals,
         )
 
@@ -146,8 +146,8 @@ class ComparisonPlan:
         runner.run([task for of in tasks.values() for task in of], "ranking and regression", deadline)
         scores = {mix: runner.scores(of) for mix, of in tasks.items()}
         metrics = list(dict.fromkeys((self.metrics[0], "MSE")))
-        found = {mix: runner.evaluator.evaluate(one, metrics) for mix, one in scores.items() if one is not None}
-        return trade_off_points(found, self.metrics[0])
+        result = {mix: runner.evaluator.evaluate(item, metrics) for mix, item in scores.items() if item is not None}
+        return trade_off_points(result, self.metrics[0])
 
     def _late(self, left: set[FoldTask]) -> list[str]:
         """Return a note about points that the budget left out; `_cut` reports methods."""
@@ -175,7 +175,7 @@ class ComparisonPlan:
 
 
 def _cut(outcomes: Sequence[MethodOutcome], budget: float | None) -> list[str]:
-    cut = [one.title for one in outcomes if one.is_cut]
+    cut = [outcome.title for outcome in outcomes if outcome.is_cut]
     if not cut or budget is None:
         return []
     return [
@@ -186,15 +186,15 @@ def _cut(outcomes: Sequence[MethodOutcome], budget: float | None) -> list[str]:
 
 def _curve_methods(outcomes: Sequence[MethodOutcome], choice: WinnerChoice) -> list[str]:
     """Choose methods for the curve: winner, best, simplest, best learnt, LightGBM and the label-free ones."""
-    complete = [one for one in outcomes if one.evaluation is not None]
-    learns = next((one.name for one in complete if not one.is_label_free), "")
+    complete = [outcome for outcome in outcomes if outcome.evaluation is not None]
+    learns = next((item.name for item in complete if not item.is_label_free), "")
     wanted = (choice.winner, choice.best, choice.simplest, learns, "lightgbm")
-    return [one.name for one in complete if one.name in wanted or (one.is_label_free and one.name != RANDOM)]
+    return [item.name for item in complete if item.name in wanted or (item.is_label_free and item.name != RANDOM)]
 
 
 def _by_query(runner: TaskRunner, outcomes: Sequence[MethodOutcome], choice: WinnerChoice) -> tuple[QueryValue, ...]:
     """Return the values of each query for the winner and for the simplest or else the best other method."""
-    complete = {one.name: one.evaluation for one in outcomes if one.evaluation is not None}
+    complete = {outcome.name: outcome.evaluation for outcome in outcomes if outcome.evaluation is not None}
     others = [name for name in (choice.simplest, *complete) if name != choice.winner]
     if not choice.winner or not others:
         return ()
@@ -244,7 +244,7 @@ def summarise(problem: ComparisonProblem, name: str, columns: Sequence[str]) -> 
 
 def versions(methods: Iterable[Method]) -> dict[str, str]:
     """Return the versions of corank and of its main dependencies."""
-    names = [*_SHOWN, *sorted({one.module for one in methods if one.module})]
+    names = [*_SHOWN, *sorted({method.module for method in methods if method.module})]
     return {"corank": __version__, "python": platform.python_version(), **{name: version(name) for name in names}}
 
 
@@ -286,9 +286,9 @@ def reliability(problem: ComparisonProblem, scores: Floats) -> tuple[Reliability
             return ()
         curve = IsotonicRegression(out_of_bounds="clip").fit(scores[~out], relevant[~out])
         predicted[out] = curve.predict(scores[out])
-    found = reliability_curve(relevant, np.clip(predicted, 0.0, 1.0))
-    bins = zip(found.predicted.tolist(), found.observed.tolist(), found.counts.tolist(), strict=True)
-    return tuple(ReliabilityPoint(*one) for one in bins)
+    result = reliability_curve(relevant, np.clip(predicted, 0.0, 1.0))
+    bins = zip(result.predicted.tolist(), result.observed.tolist(), result.counts.tolist(), strict=True)
+    return tuple(ReliabilityPoint(*bin_) for bin_ in bins)
 
 
 def error_bounds(problem: ComparisonProblem, scores: Floats, n_models: int) -> tuple[Bound, ...]:
@@ -303,12 +303,12 @@ def error_bounds(problem: ComparisonProblem, scores: Floats, n_models: int) -> t
     by_query = np.array_equal(problem.units[rows], problem.codes[rows])
     queries = problem.codes[rows][out] if by_query else None
     try:
-        found = kpartite_interval(scores[out], problem.y[rows][out], queries, n_models=n_models)
+        result = kpartite_interval(scores[out], problem.y[rows][out], queries, n_models=n_models)
     except InputError:
         return ()
     model = "The bound is for the model of the first fold, trained on the others; the saved model is trained on all."
     stratified = () if by_query else ("Folds were stratified by grade, which is treated as a random assignment.",)
-    return (replace(found, name=f"{found.name}, first fold", assumptions=(*found.assumptions, model, *stratified)),)
+    return (replace(result, name=f"{result.name}, first fold", assumptions=(*result.assumptions, model, *stratified)),)
 
 
 def coefficients(problem: ComparisonProblem, model: Any, columns: Sequence[str]) -> tuple[Coefficient, ...]:
@@ -320,7 +320,7 @@ def coefficients(problem: ComparisonProblem, model: Any, columns: Sequence[str])
     data = RankingData.of_checked(problem.X, np.asarray(problem.y), queries)
     moved = weights / column_factors(data)
     order = np.argsort(-np.abs(moved), kind="stable")
-    return tuple(Coefficient(columns[at], float(weights[at]), float(moved[at])) for at in order if weights[at] != 0.0)
+    return tuple(Coefficient(columns[i], float(weights[i]), float(moved[i])) for i in order if weights[i] != 0.0)
 
 
 def _weights(model: Any) -> Floats | None:
@@ -360,9 +360,9 @@ def worst_queries(
     order = np.argsort(sign * values, kind="stable")
     ids = winner.query_ids.tolist()
     return tuple(
-        QueryValue(str(ids[at]), *sizes[ids[at]], float(values[at]), float(others[at]))
-        for at in order
-        if not np.isnan(values[at])
+        QueryValue(str(ids[i]), *sizes[ids[i]], float(values[i]), float(others[i]))
+        for i in order
+        if not np.isnan(values[i])
     )
 
 

@@ -124,7 +124,7 @@ class WorkerPool:
 
     def __enter__(self) -> Self:
         setup = b64encode(pickled((str(self.scratch), self.methods, self.settings))) + b"\n"
-        self._workers = [Worker(setup, self.scratch / f"worker-{at}.log") for at in range(self.n)]
+        self._workers = [Worker(setup, self.scratch / f"worker-{i}.log") for i in range(self.n)]
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -146,7 +146,7 @@ class WorkerPool:
             try:
                 while True:
                     with lock:
-                        entry = next((one for one in waiting if is_wanted(one[0])), None)
+                        entry = next((item for item in waiting if is_wanted(item[0])), None)
                     if entry is None or (deadline is not None and monotonic() >= deadline):
                         break
                     line = json.dumps({"task": asdict(entry[0]), "path": str(entry[1])}).encode() + b"\n"

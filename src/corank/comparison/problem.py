@@ -66,21 +66,21 @@ class InputRows:
 
     def columns(self, prior: Sequence[int | str], n: int) -> tuple[int, ...]:
         """Return the numbers of prior columns, which must be among `n` columns."""
-        found = tuple(column_numbers(prior, self.names, "prior"))
-        if not found or not all(is_integer(at) and 0 <= at < n for at in found):
-            raise InputError(f"prior is {list(found)!r}; pass one or more column names, or numbers from 0 to {n - 1}.")
-        return tuple(int(at) for at in found)
+        result = tuple(column_numbers(prior, self.names, "prior"))
+        if not result or not all(is_integer(i) and 0 <= i < n for i in result):
+            raise InputError(f"prior is {list(result)!r}; pass one or more column names, or numbers from 0 to {n - 1}.")
+        return tuple(int(i) for i in result)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """Column names that a fitted model remembers; labels of a frame that are not strings are none."""
-        if self.names is None or not all(isinstance(one, str) for one in getattr(self.X, "columns", ())):
+        if self.names is None or not all(isinstance(item, str) for item in getattr(self.X, "columns", ())):
             return None
         return tuple(self.names)
 
     def column_names(self, n: int) -> tuple[str, ...]:
         """Return the names of `n` columns, or their 1-based numbers."""
-        return tuple(str(at + 1) for at in range(n)) if self.names is None else tuple(self.names)
+        return tuple(str(i + 1) for i in range(n)) if self.names is None else tuple(self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,19 +138,19 @@ class ComparisonProblem:
 
         None if no scored row occurs in two folds, or if some fold would have nothing to learn from.
         """
-        found = shared_rows(self.X, self.parts, np.flatnonzero(~np.isnan(self.y)))
-        if found is None:
+        result = shared_rows(self.X, self.parts, np.flatnonzero(~np.isnan(self.y)))
+        if result is None:
             return None
         for fold in range(self.n_folds):
-            kept = (self.parts != fold) & ~np.isnan(self.y) & ~np.isin(found, found[self.parts == fold])
+            kept = (self.parts != fold) & ~np.isnan(self.y) & ~np.isin(result, result[self.parts == fold])
             if not len(comparable(self.y[kept], self.codes[kept])):
                 return None
-        return found
+        return result
 
     def _some_units(self, units: Ints, fraction: float, seeds: tuple[int, ...]) -> Ints:
         """Draw scored queries, if possible one with two different scores among them."""
         drawn = np.random.default_rng(seeds).permutation(units)
-        first = next((at for at, unit in enumerate(drawn) if unit in self.comparable), 0)
+        first = next((i for i, unit in enumerate(drawn) if unit in self.comparable), 0)
         drawn[[0, first]] = drawn[[first, 0]]
         return drawn[: max(2, round(fraction * len(units)))]
 
@@ -272,10 +272,10 @@ def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: in
 
 def _warn_of_shared_rows(problem: ComparisonProblem) -> None:
     """Warn if rows of a test fold occur in other folds, too."""
-    found = shared_rows(problem.X, problem.parts, np.flatnonzero(~np.isnan(problem.y)))
-    if found is None:
+    result = shared_rows(problem.X, problem.parts, np.flatnonzero(~np.isnan(problem.y)))
+    if result is None:
         return
-    distinct = np.unique(np.stack([found, problem.parts]), axis=1)[0]
+    distinct = np.unique(np.stack([result, problem.parts]), axis=1)[0]
     n = int((np.bincount(distinct) > 1).sum())
     if problem.shared is None:
         done = "the values hold for rows that were seen in training; add features of the query"
@@ -298,7 +298,7 @@ def _with_pool(rows: Any, inputs: InputRows, own: Queries, pool: InputRows) -> t
             "only one of the data and the unjudged rows has query ids; pass them for both, or for neither."
         )
     same = _matched(own.ids.tolist(), theirs.ids.tolist())
-    ids = [*own.ids[own.codes].tolist(), *(same[at] for at in theirs.codes.tolist())]
+    ids = [*own.ids[own.codes].tolist(), *(same[i] for i in theirs.codes.tolist())]
     kind = np.result_type(rows.dtype, more.dtype)
     if sparse.issparse(rows) or sparse.issparse(more):
         stacked: Any = sparse.csr_matrix(sparse.vstack([rows, more], format="csr", dtype=kind))

@@ -83,9 +83,9 @@ class ResultStore:
 
     def read(self, task: FoldTask, method: Method) -> TaskResult | None:
         """Return a result, or None if it or its model is missing or damaged."""
-        found = read_result(self.file(task, method))
-        lacks_model = found is not None and task.fold is None and not found.note and self.model(task, method) is None
-        return None if lacks_model else found
+        result = read_result(self.file(task, method))
+        lacks_model = result is not None and task.fold is None and not result.note and self.model(task, method) is None
+        return None if lacks_model else result
 
     def model(self, task: FoldTask, method: Method) -> Any:
         """Return the saved model of a task, or None if it is missing or damaged."""
@@ -171,7 +171,7 @@ def keep_model(source: Path, folder: Path) -> Path:
 def study_record(study: Study) -> dict[str, Any]:
     """Return a study as JSON values: NaN is null, and evaluations hold the values of every query."""
     record: dict[str, Any] = {
-        one.name: _plain(getattr(study, one.name)) for one in fields(study) if one.name != "ranker"
+        field.name: _plain(getattr(study, field.name)) for field in fields(study) if field.name != "ranker"
     }
     return record
 
@@ -184,18 +184,18 @@ def _plain(value: Any) -> Any:
             "n_single_grade_queries": value.n_single_grade,
             "n_unjudged_rows": value.n_unjudged_rows,
             "metrics": {
-                name: {"mean": _plain(one.mean), "n_used": one.n_used, "values": _plain(one.values)}
-                for name, one in value.items()
+                name: {"mean": _plain(item.mean), "n_used": item.n_used, "values": _plain(item.values)}
+                for name, item in value.items()
             },
         }
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return str(value) if isinstance(value, Path) else value

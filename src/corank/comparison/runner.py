@@ -48,9 +48,9 @@ class FoldEvaluator:
     @cached_property
     def sizes(self) -> dict[Any, tuple[int, int]]:
         """Number of rows and of scored rows of each evaluated query."""
-        found = Queries.of(self.ids, len(self.ids))
-        scored = np.bincount(found.codes, weights=~np.isnan(self.problem.y[self.problem.judged]))
-        return {query: (int(n), int(m)) for query, n, m in zip(found.ids.tolist(), found.sizes, scored, strict=True)}
+        result = Queries.of(self.ids, len(self.ids))
+        scored = np.bincount(result.codes, weights=~np.isnan(self.problem.y[self.problem.judged]))
+        return {query: (int(n), int(m)) for query, n, m in zip(result.ids.tolist(), result.sizes, scored, strict=True)}
 
     def evaluate(self, scores: Floats, metrics: Sequence[str]) -> Evaluation:
         """Evaluate scores of ``problem.judged``."""
@@ -60,8 +60,8 @@ class FoldEvaluator:
 
     def require(self, metrics: Sequence[str]) -> None:
         """Raise `InputError`, before any fit, if the grades do not suit a metric."""
-        found = self.evaluate(np.zeros(len(self.problem.judged)), metrics)
-        if not found[metrics[0]].n_used:
+        result = self.evaluate(np.zeros(len(self.problem.judged)), metrics)
+        if not result[metrics[0]].n_used:
             raise InputError(f"{metrics[0]} is undefined for every judged query; choose another metric with metrics=.")
 
 
@@ -116,16 +116,16 @@ class TaskRunner:
 
     def _is_known(self, task: FoldTask) -> bool:
         if task not in self.known:
-            found = self.results.read(task, self.methods[task.method])
-            if found is not None:
-                self.known[task] = found
+            result = self.results.read(task, self.methods[task.method])
+            if result is not None:
+                self.known[task] = result
         return task in self.known
 
     def _expected(self, task: FoldTask) -> float:
         """Estimate the seconds of a task by the other folds of its method."""
         alike = [
-            one.fit_seconds + one.predict_seconds
-            for other, one in list(self.known.items())
+            item.fit_seconds + item.predict_seconds
+            for other, item in list(self.known.items())
             if other.method == task.method and other.fraction >= task.fraction
         ]
         return max(alike, default=0.0)
@@ -137,8 +137,8 @@ class TaskRunner:
 
     def _longest_refit(self, name: str) -> float:
         """Estimate the longest refit among this method and the complete ones, any of which may win."""
-        complete = [one for one in self.methods if all(task in self.known for task in self.tasks_of(one))]
-        return max(self.refit_seconds(one) for one in (name, *complete))
+        complete = [method for method in self.methods if all(task in self.known for task in self.tasks_of(method))]
+        return max(self.refit_seconds(item) for item in (name, *complete))
 
     def tasks_of(self, method: str, fraction: float = 1.0, repeat: int = 0) -> list[FoldTask]:
         """Return the tasks of a method, one per fold."""
@@ -170,13 +170,13 @@ class TaskRunner:
             uses_unscored=method.uses_unscored,
             complexity=method.complexity,
             tuning=method.tuning,
-            chosen=tuple(one.chosen for one in done),
+            chosen=tuple(item.chosen for item in done),
             evaluation=evaluation,
             low=low,
             high=high,
-            fit_seconds=sum((one.fit_seconds for one in done), 0.0),
-            predict_seconds=sum((one.predict_seconds for one in done), 0.0),
-            peak_bytes=max((one.peak_bytes for one in done), default=0),
+            fit_seconds=sum((item.fit_seconds for item in done), 0.0),
+            predict_seconds=sum((item.predict_seconds for item in done), 0.0),
+            peak_bytes=max((item.peak_bytes for item in done), default=0),
             n_done=len(done),
             error=error,
             is_cut=evaluation is None and not error,
@@ -195,14 +195,14 @@ class TaskRunner:
         learnt = [name for name in names if not self.methods[name].is_label_free]
         points = [(name, share, repeat) for repeat in range(n_repeats) for share in shares for name in learnt]
         self.run([task for point in points for task in self.tasks_of(*point)], "learning curve", deadline)
-        found = []
+        result = []
         for name in names:
             for share in (*shares, 1.0):
                 is_same = self.methods[name].is_label_free or share == 1.0
                 repeats = [(1.0, 0)] if is_same else [(share, repeat) for repeat in range(n_repeats)]
                 point = self._point(name, share, repeats, round(share * float(np.mean(n_scored))))
-                found += [] if point is None else [point]
-        return tuple(found)
+                result += [] if point is None else [point]
+        return tuple(result)
 
     def _point(self, name: str, share: float, repeats: list[tuple[float, int]], n: int) -> CurvePoint | None:
         drawn = [self.scores(self.tasks_of(name, *repeat)) for repeat in repeats]

@@ -141,11 +141,11 @@ def compare(
     problem, queries = make_problem(inputs, pool, folds, random_state)
     columns = None if prior is None else inputs.columns(prior, problem.X.shape[1])
     requested = [metrics] if isinstance(metrics, str) else list(metrics or problem.default_metrics)
-    names = tuple(dict.fromkeys(str(parse_metric(one)) for one in requested))
+    names = tuple(dict.fromkeys(str(parse_metric(item)) for item in requested))
     chosen = find_methods(models, columns, is_sparse=sparse.issparse(problem.X))
     plan = ComparisonPlan(
         inputs, problem,
-        methods={one.name: one for one in chosen.values() if one.is_installed},
+        methods={item.name: item for item in chosen.values() if item.is_installed},
         settings=Settings(names[0], find_convention(convention), random_state, columns),
         metrics=names,
         fractions=_shares(fractions),
@@ -173,10 +173,10 @@ def compare(
 
 
 def _shares(fractions: Sequence[float]) -> tuple[float, ...]:
-    found = sorted({float(share) for share in fractions})
-    if any(not 0.0 < share < 1.0 for share in found):
+    result = sorted({float(share) for share in fractions})
+    if any(not 0.0 < share < 1.0 for share in result):
         raise InputError(f"fractions is {list(fractions)!r}; pass shares between 0 and 1, such as [0.1, 0.5], or [].")
-    return tuple(found)
+    return tuple(result)
 
 
 def _n_processes(n_jobs: int | None) -> int:
@@ -185,9 +185,9 @@ def _n_processes(n_jobs: int | None) -> int:
 
 def _absent(methods: Iterable[Method]) -> list[str]:
     return [
-        f"{one.title} was left out: {one.module} is not installed; run: pip install 'corank[trees]'."
-        for one in methods
-        if not one.is_installed
+        f"{method.title} was left out: {method.module} is not installed; run: pip install 'corank[trees]'."
+        for method in methods
+        if not method.is_installed
     ]
 
 
@@ -206,7 +206,7 @@ def _notes(
     if columns is not None:
         what = f"the mean of {len(columns)} columns" if len(columns) > 1 else "the present order"
         notes.append(f"corank's rankers are fitted on top of {what}.")
-    agreeing = [one.title for one in methods if one.uses_unscored]
+    agreeing = [method.title for method in methods if method.uses_unscored]
     if agreeing and len(np.unique(unjudged)) == len(unjudged):
         notes.append(f"No query has two unjudged rows, so {', '.join(agreeing)} could not use unjudged rows.")
     return notes

@@ -143,8 +143,8 @@ def path_of(model: Any) -> list[TuningStep]:
     if hasattr(ranker, "terms_") and hasattr(ranker, "validation_errors_"):
         n_terms = len(ranker.terms_)
         return [
-            TuningStep("n_terms", float(at), float(error), at == n_terms)
-            for at, error in enumerate(ranker.validation_errors_)
+            TuningStep("n_terms", float(i), float(error), i == n_terms)
+            for i, error in enumerate(ranker.validation_errors_)
             if np.isfinite(error)
         ]
     if getattr(ranker, "alphas", None) is None or not hasattr(ranker, "loo_scores_"):
@@ -163,20 +163,22 @@ def path_of(model: Any) -> list[TuningStep]:
 
 def _search_path(search: QuerySearchCV) -> list[TuningStep]:
     grid = {name: values for name, values in search.param_grid.items() if len(values) > 1}
-    name = next((one for one in grid if one.endswith("alpha")), max(grid, key=lambda one: len(grid[one]), default=""))
+    name = next(
+        (entry for entry in grid if entry.endswith("alpha")), max(grid, key=lambda item: len(grid[item]), default="")
+    )
     if not name or not all(isinstance(value, int | float) for value in grid[name]):
         return []
     sign = 1.0 if parse_metric(search.metric).measure.larger_is_better else -1.0
     means = np.asarray(search.cv_results_["mean_test_score"])
     tried = np.array([params[name] for params in search.cv_results_["params"]], dtype=np.float64)
-    found = []
+    result = []
     for value in grid[name]:
         of_value = means[tried == value]
         if np.isfinite(of_value).any():
             # at the best values of the other parameters
             best = sign * float(np.nanmax(of_value))
-            found.append(TuningStep(name.rpartition("__")[2], float(value), best, value == search.best_params_[name]))
-    return found
+            result.append(TuningStep(name.rpartition("__")[2], float(value), best, value == search.best_params_[name]))
+    return result
 
 
 def chosen_of(model: Any) -> dict[str, Any]:

@@ -237,12 +237,12 @@ class Study:
     rivals: tuple[Rival, ...] = ()
 
     def __repr__(self) -> str:
-        methods = ", ".join(one.name for one in self.outcomes)
+        methods = ", ".join(outcome.name for outcome in self.outcomes)
         return f"<Study of {self.data.name} by {self.metric}: {methods}; winner {self.winner or 'none'}>"
 
     def outcome(self, name: str) -> MethodOutcome:
         """Return the outcome of one method."""
-        return next(one for one in self.outcomes if one.name == name)
+        return next(item for item in self.outcomes if item.name == name)
 
     def values(self, name: str) -> NDArray[np.float64]:
         """Return the values of the study's metric for each query of one complete method."""
@@ -266,18 +266,18 @@ class Study:
 
 def leaderboard(study: Study) -> ReportTable:
     """Return the table of methods, the best first, with means, intervals, tests against the best, and costs."""
-    apart, sure = _against_best(study), {one.name: one.p_better for one in study.rivals}
+    apart, sure = _against_best(study), {rival.name: rival.p_better for rival in study.rivals}
     costs = {"fit s": ".3g", "predict s": ".3g", "MB": ".0f"}
     formats = {"method": "", **dict.fromkeys((study.metric, "low", "high", *study.metrics[1:]), ".4f")}
     formats |= {"P(worse)": ".2f", "minus best": "+.4f", "p (Holm)": ".2g", **costs, "remarks": ""}
     rows: list[tuple[Cell, ...]] = []
-    for one in study.outcomes:
+    for outcome in study.outcomes:
         means: list[float | None] = [None] * len(study.metrics)
-        if one.evaluation is not None:
-            means = [one.evaluation[name].mean for name in study.metrics]
-        spent = (one.fit_seconds, one.predict_seconds, one.peak_bytes / 1e6)
-        rest = (sure.get(one.name), *apart.get(one.name, (None, None)), *spent, remarks(one, study))
-        rows.append((one.title, means[0], one.low, one.high, *means[1:], *rest))
+        if outcome.evaluation is not None:
+            means = [outcome.evaluation[name].mean for name in study.metrics]
+        spent = (outcome.fit_seconds, outcome.predict_seconds, outcome.peak_bytes / 1e6)
+        rest = (sure.get(outcome.name), *apart.get(outcome.name, (None, None)), *spent, remarks(outcome, study))
+        rows.append((outcome.title, means[0], outcome.low, outcome.high, *means[1:], *rest))
     note = (
         f"Low and high: {study.level:.0%} interval of the mean {study.metric} over queries, out of fold. "
         "P(worse): probability that the method is worse than the recommended one (Bayesian bootstrap over queries). "
@@ -293,7 +293,7 @@ def paired_table(study: Study) -> ReportTable:
     """Return the table of paired tests."""
     formats = {"methods": "", **dict.fromkeys(("difference", "low", "high"), "+.4f"), "p": ".2g", "p (Holm)": ".2g"}
     formats |= dict.fromkeys(("queries", "higher", "lower"), "")
-    titles = {one.name: one.title for one in study.outcomes}
+    titles = {outcome.name: outcome.title for outcome in study.outcomes}
     rows = tuple(
         (
             f"{titles[test.other]} minus {titles[test.base]}", test.difference, test.low, test.high, test.p_value,
@@ -323,9 +323,9 @@ def remarks(one: MethodOutcome, study: Study) -> str:
 
 def _against_best(study: Study) -> dict[str, tuple[float, float]]:
     """Return the difference of each method from the best and its adjusted p-value; tests of the best come first."""
-    found: dict[str, tuple[float, float]] = {}
+    result: dict[str, tuple[float, float]] = {}
     for test in study.tests:
         if study.best in (test.base, test.other):
             name, sign = (test.other, 1.0) if test.base == study.best else (test.base, -1.0)
-            found.setdefault(name, (sign * test.difference, test.p_adjusted))
-    return found
+            result.setdefault(name, (sign * test.difference, test.p_adjusted))
+    return result

@@ -73,8 +73,8 @@ _LIKE = {
 
 def offsets_at(n: int) -> dict[str, float]:
     """Return b of each known method for n judged queries, linear in log n between `SIZES`."""
-    found = {name: float(np.interp(math.log(max(n, 1)), np.log(SIZES), of)) for name, of in OFFSETS.items()}
-    return {**found, **{name: found[other] for name, other in _LIKE.items()}}
+    result = {name: float(np.interp(math.log(max(n, 1)), np.log(SIZES), of)) for name, of in OFFSETS.items()}
+    return {**result, **{name: result[other] for name, other in _LIKE.items()}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,29 +189,29 @@ def choose_winner(
     outcomes: Sequence[MethodOutcome], metric: str, level: float, seed: int, unit: str = "queries"
 ) -> WinnerChoice:
     """Choose a winner."""
-    complete = {one.name: one for one in outcomes if one.evaluation is not None}
-    real = sorted((one for one in complete.values() if one.name != RANDOM), key=lambda one: one.complexity)
+    complete = {outcome.name: outcome for outcome in outcomes if outcome.evaluation is not None}
+    real = sorted((entry for entry in complete.values() if entry.name != RANDOM), key=lambda item: item.complexity)
     if not real:
         return WinnerChoice()
-    best = max(real, key=lambda one: quality(one, metric))
+    best = max(real, key=lambda element: quality(element, metric))
     simplest = real[0]
     if len(complete) == 1:
         return WinnerChoice(
             (), best.name, best.name, best.name, f"{best.title}: {_value(best, metric)}; no other method finished."
         )
-    found = {one.name: one.evaluation for one in complete.values() if one.evaluation is not None}
-    tests = compare_runs(found, metric, base=best.name, random_state=np.random.default_rng([seed, 1]), level=level)
-    if simplest is not best and len(found) > 2:
+    result = {entry.name: entry.evaluation for entry in complete.values() if entry.evaluation is not None}
+    tests = compare_runs(result, metric, base=best.name, random_state=np.random.default_rng([seed, 1]), level=level)
+    if simplest is not best and len(result) > 2:
         # the first family has already tested it against the best
-        others = {name: one for name, one in found.items() if name != best.name}
+        others = {name: entry for name, entry in result.items() if name != best.name}
         rng = np.random.default_rng([seed, 3])
         tests += compare_runs(others, metric, base=simplest.name, random_state=rng, level=level)
     sign = 1.0 if parse_metric(metric).measure.larger_is_better else -1.0
-    values = {one.name: sign * found[one.name][metric].values for one in real}
+    values = {entry.name: sign * result[entry.name][metric].values for entry in real}
     is_unbounded = parse_metric(metric).measure.name in _UNBOUNDED
-    margin = MARGIN * (abs(found[best.name][metric].mean) if is_unbounded else 1.0)
+    margin = MARGIN * (abs(result[best.name][metric].mean) if is_unbounded else 1.0)
     pseudo = 0.0 if is_unbounded else PSEUDO
-    offsets = _offsets(real, found[best.name][metric].n_used)
+    offsets = _offsets(real, result[best.name][metric].n_used)
     winner, leader, expected = recommend(values, np.random.default_rng([seed, 4]), margin, offsets, pseudo)
     rivals = tuple(
         Rival(
@@ -227,12 +227,12 @@ def choose_winner(
     rivals = tuple(sorted(rivals, key=lambda one: one.p_better))
     text = _sentence(complete, winner, leader, rivals, expected, margin, metric, unit)
     p_random = 1.0
-    if RANDOM in found:
-        pair = {name: sign * found[name][metric].values for name in (winner, RANDOM)}
+    if RANDOM in result:
+        pair = {name: sign * result[name][metric].values for name in (winner, RANDOM)}
         p_random = Expectation.of(pair, {}, np.random.default_rng([seed, 5]), pseudo).p_above(winner, RANDOM)
     if p_random < SURE:
         text += f" It is better than a random order with probability {p_random:.2f} only."
-    is_open = any(one.p_better < SURE for one in rivals)
+    is_open = any(rival.p_better < SURE for rival in rivals)
     if p_random < SURE or (is_open and len(expected.values) < _FEW):
         text += f" Judge more {unit if unit == 'queries' else 'rows'}."
     return WinnerChoice(tuple(tests), best.name, simplest.name, winner, text, rivals)
@@ -246,7 +246,7 @@ def recommend(
     pseudo: float = PSEUDO,
 ) -> tuple[str, str, Expectation]:
     """Apply the rule."""
-    n = max(int(np.count_nonzero(~np.isnan(one))) for one in values.values())
+    n = max(int(np.count_nonzero(~np.isnan(value))) for value in values.values())
     expected = Expectation.of(values, offsets_at(n) if offsets is None else offsets, rng, pseudo)
     leader = expected.names[int(np.argmax(expected.means))]
     simple_enough = (
@@ -258,8 +258,12 @@ def recommend(
 def _offsets(outcomes: Sequence[MethodOutcome], n: int) -> dict[str, float]:
     """Return the results of methods on other collections; not of a user's estimators, nor of prior columns."""
     known = offsets_at(n)
-    named = [one for one in outcomes if one.name in known and one.tuning == METHODS[one.name].tuning]
-    return {one.name: known[one.name] for one in named if one.name != "columns" or one.title == "mean of all columns"}
+    named = [
+        outcome for outcome in outcomes if outcome.name in known and outcome.tuning == METHODS[outcome.name].tuning
+    ]
+    return {
+        item.name: known[item.name] for item in named if item.name != "columns" or item.title == "mean of all columns"
+    }
 
 
 def quality(outcome: MethodOutcome, metric: str) -> float:
@@ -292,21 +296,21 @@ def _sentence(
             f"is less than {margin:.2g} with probability {below:.2f}; {title} is simpler."
         )
     n = len(expected.values)
-    open_ones = [one for one in rivals if one.p_better < SURE]
+    open_ones = [rival for rival in rivals if rival.p_better < SURE]
     if not rivals:
         return text
     if not open_ones:
         return f"{text} It is better than every other method with probability {SURE:g} or more ({n} {unit})."
-    listed = "; ".join(f"{outcomes[one.name].title} ({one.p_better:.2f})" for one in open_ones[:_LISTED])
+    listed = "; ".join(f"{outcomes[item.name].title} ({item.p_better:.2f})" for item in open_ones[:_LISTED])
     more = f"; and {len(open_ones) - _LISTED} more" if len(open_ones) > _LISTED else ""
     text += f" {n} {unit} do not settle it. The probability that it is better is below {SURE:g} against {listed}{more}."
     if n < _FEW:
         return text
-    near = [one for one in open_ones if abs(one.difference) < margin]
+    near = [item for item in open_ones if abs(item.difference) < margin]
     if near:
-        names = "; ".join(outcomes[one.name].title for one in near[:_LISTED])
+        names = "; ".join(outcomes[item.name].title for item in near[:_LISTED])
         text += f" Expected differences below {margin:.2g}, so that the choice matters little: {names}."
-    far = next((one for one in open_ones if one not in near and one.n_needed is not None), None)
+    far = next((item for item in open_ones if item not in near and item.n_needed is not None), None)
     if far is not None:
         text += (
             f" About {_rounded(far.n_needed or 0)} {unit} would make its lead over {outcomes[far.name].title} probable "

@@ -91,13 +91,13 @@ class LockedCache(FunctionCache):
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the kernel, or None if this process must compile it and holds the lock until it is saved."""
-        found = self._load(signature, target_context)
-        if found is None:
+        result = self._load(signature, target_context)
+        if result is None:
             self._acquire()
-            found = self._load(signature, target_context)  # another process may have saved it meanwhile
-            if found is not None:
+            result = self._load(signature, target_context)  # another process may have saved it meanwhile
+            if result is not None:
                 self.release()
-        return found
+        return result
 
     def _load(self, signature: Any, target_context: Any) -> Any:
         try:

@@ -116,5 +116,5 @@ def add_up(function: Callable[[int, int], Any], runs: list[tuple[int, int]], n_j
             at, width = at // 2, (width + 1) // 2
         waiting[1, 0] = part
 
-    parallel_map(climb, [(at, at + 1) for at in range(len(runs))], n_jobs)
+    parallel_map(climb, [(i, i + 1) for i in range(len(runs))], n_jobs)
     return waiting[1, 0]

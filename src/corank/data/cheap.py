@@ -151,5 +151,5 @@ def map_grades(gold: Floats, cheap: Floats, grades: Floats) -> Floats:
     shares = np.cumsum(counts)[:-1] / len(gold)
     values, sizes = np.unique(cheap, return_counts=True)
     below = (np.cumsum(sizes) - sizes / 2) / len(cheap)  # mid-ranks, as ties have no order
-    at = np.searchsorted(shares, np.interp(grades, values, below), side="right")
-    return np.asarray(levels[at])
+    i = np.searchsorted(shares, np.interp(grades, values, below), side="right")
+    return np.asarray(levels[i])

@@ -64,7 +64,7 @@ class JudgeGrades:
         """
         n = len(np.atleast_1d(np.asarray(y)))
         columns = [Queries.of(None, n) if qid is None else _ids(qid, n, "qid"), _ids(docids, n, "docids")]
-        return cls.of_documents(number_pairs(*(one.codes for one in columns)), as_scores(y, n), judges)
+        return cls.of_documents(number_pairs(*(column.codes for column in columns)), as_scores(y, n), judges)
 
     @classmethod
     def of_documents(cls, document: Integers, grades: Floats, judges: ArrayLike | None = None) -> JudgeGrades:
@@ -77,14 +77,14 @@ class JudgeGrades:
         names: tuple[str, ...] = ()
         judge = np.zeros(n, dtype=np.int64)
         if judges is not None:
-            found = _ids(judges, n, "judges")
+            result = _ids(judges, n, "judges")
             nameless = rows[np.asarray(judges, dtype=object)[rows] == ""]
             if len(nameless):
                 raise InputError(
                     f"row {nameless[0] + 1} has a grade, but its judge is empty; name the judge, or leave out the "
                     "column of judges."
                 )
-            names, judge = tuple(map(str, found.ids.tolist())), found.codes
+            names, judge = tuple(map(str, result.ids.tolist())), result.codes
             key = document[rows] * len(names) + judge[rows]
             # of equal keys in a reversed array, numpy.unique finds the last row
             rows = rows[::-1][np.unique(key[::-1], return_index=True)[1]]
@@ -108,10 +108,10 @@ class JudgeGrades:
     @cached_property
     def is_contradictory(self) -> NDArray[np.bool_]:
         """Whether a document has different grades."""
-        found = np.zeros(self.n_documents, dtype=bool)
+        result = np.zeros(self.n_documents, dtype=bool)
         differs = (self.document[1:] == self.document[:-1]) & (self.grade[1:] != self.grade[:-1])
-        found[self.document[1:][differs]] = True
-        return found
+        result[self.document[1:][differs]] = True
+        return result
 
     def aggregate(self, rule: str) -> Floats:
         """
@@ -135,8 +135,8 @@ class JudgeGrades:
             votes = np.diff(np.append(begin, len(self.grade)))
             # from many votes to few, and from low grades to high: the first of each document wins
             order = np.lexsort([self.grade[begin], -votes, self.document[begin]])
-            documents, at = np.unique(self.document[begin][order], return_index=True)
-            result[documents] = self.grade[begin][order][at]
+            documents, i = np.unique(self.document[begin][order], return_index=True)
+            result[documents] = self.grade[begin][order][i]
         return result
 
     def alpha(self, level: str) -> float:
@@ -173,9 +173,9 @@ def krippendorff(document: Integers, grade: Floats, level: str) -> float:
         return float("nan")
     m = np.bincount(document)[document]  # number of grades of the same document
     if level == "nominal":
-        _, at, same = np.unique(document * len(values) + code, return_index=True, return_counts=True)
+        _, i, same = np.unique(document * len(values) + code, return_index=True, return_counts=True)
         # Σ_{i≠j} δ = m² - Σ_c n_c² for a document of which n_c grades are c; n_c (m - n_c), summed over c
-        observed = float((same * (m[at] - same) / (m[at] - 1)).sum())
+        observed = float((same * (m[i] - same) / (m[i] - 1)).sum())
         expected = float((counts * (n - counts)).sum())
     else:
         scale = values if level == "interval" else np.cumsum(counts) - counts / 2
@@ -192,7 +192,7 @@ def _ids(values: ArrayLike, n: int, name: str) -> Queries:
     ids: Any = values if isinstance(values, list | tuple) else np.asarray(values)
     if len(ids) != n:
         raise InputError(f"{name} has {len(ids)} values for {n} rows; pass one per row.")
-    missing = next((row for row, one in enumerate(ids) if is_missing(one)), None)
+    missing = next((row for row, item in enumerate(ids) if is_missing(item)), None)
     if missing is not None:
         raise InputError(f"{name} is missing (None or NaN) at row {missing}; every row needs one.")
     return Queries.of(ids, n)
@@ -203,9 +203,9 @@ def number_pairs(first: Integers, second: Integers) -> Integers:
     key = first * (int(second.max(initial=0)) + 1) + second
     if (np.diff(np.sort(key)) > 0).all():
         return np.arange(len(key))
-    _, at, code = np.unique(key, return_index=True, return_inverse=True)
-    rank = np.empty(len(at), dtype=np.int64)
-    rank[np.argsort(at)] = np.arange(len(at))
+    _, i, code = np.unique(key, return_index=True, return_inverse=True)
+    rank = np.empty(len(i), dtype=np.int64)
+    rank[np.argsort(i)] = np.arange(len(i))
     return rank[code]
 
 
@@ -282,10 +282,10 @@ def _conflict(rows: Collection, judged: JudgeGrades) -> tuple[int, int, int] | N
     """Return two rows of a document and a column in which they differ; None if all rows of each document are equal."""
     first = judged.first[judged.document_of]
     repeated = np.flatnonzero(first != np.arange(len(first)))
-    at, columns = (rows.X[repeated] != rows.X[first[repeated]]).nonzero()
-    if not len(at):
+    i, columns = (rows.X[repeated] != rows.X[first[repeated]]).nonzero()
+    if not len(i):
         return None
-    row = int(repeated[at[0]])
+    row = int(repeated[i[0]])
     return row, int(first[row]), int(columns[0])
 
 

@@ -94,8 +94,8 @@ class MissingValues:
         if not is_sparse(X):
             rows, columns = np.nonzero(np.isnan(X))
             return rows, columns
-        at = np.flatnonzero(np.isnan(X.data))
-        return np.searchsorted(X.indptr, at, side="right") - 1, X.indices[at]
+        i = np.flatnonzero(np.isnan(X.data))
+        return np.searchsorted(X.indptr, i, side="right") - 1, X.indices[i]
 
     def names(self, names: list[str]) -> list[str]:
         """Return the names of all columns."""

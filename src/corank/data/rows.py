@@ -156,13 +156,13 @@ def require_structure(X: Any, name: str = "X") -> bool:
         return False
     is_csr = X.format == "csr"
     (n, d), (line, cross) = (X.shape, ("row", "column")) if is_csr else (X.shape[::-1], ("column", "row"))
-    kind, at = BAD_POINTERS, 0
+    kind, i = BAD_POINTERS, 0
     are_vectors = all(part.ndim == 1 for part in (X.data, X.indices, X.indptr))
     if are_vectors and len(X.data) == len(X.indices) and len(X.indptr) == n + 1 and _are_signed(X.indices, X.indptr):
-        kind, at = csr_structure(X.indptr, X.indices, d)
+        kind, i = csr_structure(X.indptr, X.indices, d)
     if kind in (BAD_POINTERS, BAD_COLUMN):
         fault = "has an invalid pointer" if kind == BAD_POINTERS else f"has a {cross} index outside 0 to {d - 1}"
-        raise InputError(f"{name} is an invalid {X.format.upper()} matrix: {line} {at} {fault}; rebuild the matrix.")
+        raise InputError(f"{name} is an invalid {X.format.upper()} matrix: {line} {i} {fault}; rebuild the matrix.")
     return is_csr and kind == ASCENDING
 
 
@@ -177,8 +177,8 @@ def require_finite(X: Any, *, missing: bool = False) -> None:
         return
     bad = np.isinf if missing else _is_not_finite
     if is_sparse(X):
-        at = int(np.flatnonzero(bad(values))[0])
-        row, column, value = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at]), values[at]
+        i = int(np.flatnonzero(bad(values))[0])
+        row, column, value = int(np.searchsorted(X.indptr, i, side="right") - 1), int(X.indices[i]), values[i]
     else:
         row = int(np.flatnonzero(bad(X).any(axis=1))[0])
         column = int(np.flatnonzero(bad(X[row]))[0])

@@ -37,7 +37,7 @@ class Holes(NamedTuple):
 
     def means(self) -> tuple[float, float, float, float]:
         """Return the means over the queries with a value."""
-        return tuple(float(np.nanmean(one)) if (~np.isnan(one)).any() else float("nan") for one in self)  # type: ignore[return-value]
+        return tuple(float(np.nanmean(item)) if (~np.isnan(item)).any() else float("nan") for item in self)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +107,14 @@ class Evaluation(Mapping[str, MetricResult]):
         return None if self.rows is None else _holes(self[name].metric, self.convention, *self.rows)
 
     def _table(self) -> ReportTable:
-        rows = tuple((name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in self.results.items())
+        rows = tuple((name, item.mean, item.micro, item.n_used, item.n_empty) for name, item in self.results.items())
         # only metrics of pairs and rows have a micro average
         kept = [0, 1, *([2] if any(row[2] is not None for row in rows) else []), 3, 4]
         columns = ("metric", "mean", "micro", "queries", "empty")
         return ReportTable(
             "",
-            tuple(columns[at] for at in kept),
-            tuple(tuple(row[at] for at in kept) for row in rows),
+            tuple(columns[i] for i in kept),
+            tuple(tuple(row[i] for i in kept) for row in rows),
             note=self._counts(),
         )
 

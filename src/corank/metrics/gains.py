@@ -49,17 +49,17 @@ def gradable(judged: Judgements, grades: NDArray[np.float64], gain: int) -> NDAr
     lowest, highest = judged.extremes
     ids = judged.ids[judged.sizes > 0]
     if gain == EXPONENTIAL and (highest >= _GRADE_LIMIT).any():
-        at = int(np.argmax(highest))
+        i = int(np.argmax(highest))
         raise InputError(
-            f"y has grade {highest[at]:g} in query {ids[at]}, whose gain 2^y - 1 is not finite; rescale the grades."
+            f"y has grade {highest[i]:g} in query {ids[i]}, whose gain 2^y - 1 is not finite; rescale the grades."
         )
     if not (lowest < 0).any():
         return grades
     if judged.convention.negative == "zero":
         return np.maximum(grades, 0.0)
-    at = int(np.argmin(lowest))
+    i = int(np.argmin(lowest))
     raise InputError(
-        f"y has the negative grade {lowest[at]:g} in query {ids[at]}, but gains need grades >= 0; "
+        f"y has the negative grade {lowest[i]:g} in query {ids[i]}, but gains need grades >= 0; "
         "shift the grades, or use NaN for unjudged rows."
     )
 

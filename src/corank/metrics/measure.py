@@ -53,7 +53,7 @@ class Measure:
         self.cut: Literal["none", "optional", "needed"] = (
             "none" if depth is None else "needed" if depth.default is depth.empty else "optional"
         )
-        self.params: tuple[tuple[str, float | None], ...] = tuple((key, one.default) for key, one in options.items())
+        self.params: tuple[tuple[str, float | None], ...] = tuple((key, item.default) for key, item in options.items())
         # the measure replaces the decorated function
         self.__name__, self.__module__, self.__doc__ = compute.__name__, compute.__module__, compute.__doc__
 

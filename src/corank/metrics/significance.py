@@ -210,8 +210,8 @@ class PairedTests(list[PairedTest]):
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(
-                f"{text:>{width}}" if table.is_number(at) else f"{text:<{width}}"
-                for at, (text, width) in enumerate(zip(row, widths, strict=True))
+                f"{text:>{width}}" if table.is_number(i) else f"{text:<{width}}"
+                for i, (text, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in cells
         ]
@@ -223,12 +223,12 @@ class PairedTests(list[PairedTest]):
         formats |= {"p": ".2g", "p (Holm)": ".2g", "queries": "", "higher": "", "lower": ""}
         rows = tuple(
             (
-                one.metric, one.base, one.other, one.base_mean, one.other_mean, one.difference, one.low, one.high,
-                one.p_value, one.p_adjusted, one.n_queries, one.n_higher, one.n_lower,
+                item.metric, item.base, item.other, item.base_mean, item.other_mean, item.difference, item.low,
+                item.high, item.p_value, item.p_adjusted, item.n_queries, item.n_higher, item.n_lower,
             )
-            for one in self
+            for item in self
         )  # fmt: skip
-        levels = ", ".join(f"{level:.0%}" for level in sorted({one.level for one in self}))
+        levels = ", ".join(f"{level:.0%}" for level in sorted({item.level for item in self}))
         note = (
             f"Difference: other minus base, paired by query, with a {levels} interval; p: sign-flip test, without and "
             "with Holm's correction; higher, lower: queries on which other is so."
@@ -389,14 +389,14 @@ def _result(evaluation: Evaluation, metric: str) -> MetricResult:
 
 def _matching(base: Evaluation, other: Evaluation) -> NDArray[np.int64]:
     """Return the positions in `other` of the queries of `base`."""
-    wanted, found = base.query_ids.tolist(), other.query_ids.tolist()
-    texts = [[str(query) for query in ids] for ids in (wanted, found)]
+    wanted, result = base.query_ids.tolist(), other.query_ids.tolist()
+    texts = [[str(query) for query in ids] for ids in (wanted, result)]
     # ids of TREC files are text
-    if set(wanted) != set(found) and sorted(set(texts[0])) == sorted(texts[0]) == sorted(texts[1]):
-        wanted, found = texts
-    positions = {query: at for at, query in enumerate(found)}
+    if set(wanted) != set(result) and sorted(set(texts[0])) == sorted(texts[0]) == sorted(texts[1]):
+        wanted, result = texts
+    positions = {query: i for i, query in enumerate(result)}
     missing = [query for query in wanted if query not in positions]
-    if missing or len(found) != len(wanted):
+    if missing or len(result) != len(wanted):
         example = f", and query {missing[0]} is in one of them only" if missing else ""
         raise InputError(
             f"the evaluations have {base.n_queries} and {other.n_queries} queries{example}; "

@@ -71,7 +71,9 @@ class ServiceApp:
         self.n_events: Counter[str] = Counter()
         self.training: dict[str, dict[str, Any]] = {}
         self._process: subprocess.Popen[str] | None = None
-        inner = make_app([(one.method, one.path, self._endpoint(one)) for one in OPERATIONS], _refuse)
+        inner = make_app(
+            [(operation.method, operation.path, self._endpoint(operation)) for operation in OPERATIONS], _refuse
+        )
         inner.router.redirect_slashes = False
         self.asgi = SecurityMiddleware(inner, _refusal, lambda path: LARGEST_BODY, headers=_HEADERS)
 
@@ -87,8 +89,8 @@ class ServiceApp:
         async def handle(request: Request) -> Response:
             await self._permit(request, operation)
             content = await request.body() if operation.method == "POST" else b""
-            found = await handler(Call(self, request, read(content), content))
-            return found if isinstance(found, Response) else json_response(found)
+            result = await handler(Call(self, request, read(content), content))
+            return result if isinstance(result, Response) else json_response(result)
 
         async def endpoint(request: Request) -> Response:
             began = time.perf_counter()
@@ -135,8 +137,8 @@ class ServiceApp:
         self.require_room()
         await run_in_threadpool(self.service.require_shown, events)
         numbers = await self.committed(self.service.append(events)) if events else []
-        for event, found in zip(events, numbers, strict=True):
-            self.n_events[event.kind if found else "duplicate"] += 1
+        for event, result in zip(events, numbers, strict=True):
+            self.n_events[event.kind if result else "duplicate"] += 1
         last = max(numbers, default=0)
         if request.query_params.get("wait") == "true" and last:
             try:
@@ -146,14 +148,14 @@ class ServiceApp:
                     503, "the events are stored, but not learnt yet; do not send them again.", 1.0
                 ) from None
         return {
-            "accepted": sum(one > 0 for one in numbers),
-            "duplicates": sum(one == 0 for one in numbers),
+            "accepted": sum(number > 0 for number in numbers),
+            "duplicates": sum(number == 0 for number in numbers),
             "last": last,
         }
 
     def start_training(self, name: str, words: list[str]) -> None:
         """Train a new version of a model in a process of its own, one at a time."""
-        if any(one["state"] == "running" for one in self.training.values()):
+        if any(item["state"] == "running" for item in self.training.values()):
             raise HTTPError(429, "another training runs; try again when GET /models shows that it is done.", 30.0)
         self.training[name] = {"state": "running"}
         # the address of a database may hold a password, which other users would see among the words of a process
@@ -217,12 +219,12 @@ async def items(call: Call) -> Any:
 
 async def ubi_queries(call: Call) -> Any:
     """Record UBI's queries."""
-    return await call.app.append([ubi_query_event(*one) for one in call.data], call.request)
+    return await call.app.append([ubi_query_event(*item) for item in call.data], call.request)
 
 
 async def ubi_events(call: Call) -> Any:
     """Record UBI's events."""
-    return await call.app.append([ubi_feedback_event(call.app.service, *one) for one in call.data], call.request)
+    return await call.app.append([ubi_feedback_event(call.app.service, *item) for item in call.data], call.request)
 
 
 async def models(call: Call) -> Any:
@@ -231,11 +233,11 @@ async def models(call: Call) -> Any:
 
 
 def _models(app: ServiceApp) -> list[dict[str, Any]]:
-    registry, found = app.service.registry, []
+    registry, result = app.service.registry, []
     registry.refresh()
     for row in registry.versions():
         model = registry.model(row.name, row.version)
-        found.append(
+        result.append(
             {
                 "name": row.name, "version": row.version, "kind": row.kind, "created": row.created,
                 "is_active": registry.active.get(row.name) == row.version, "n_features": model.n_features,
@@ -244,7 +246,7 @@ def _models(app: ServiceApp) -> list[dict[str, Any]]:
                 "training": app.training.get(row.name),
             }
         )  # fmt: skip
-    return found
+    return result
 
 
 async def train(call: Call) -> Any:
@@ -317,8 +319,8 @@ async def openapi(call: Call) -> Any:
 
 
 HANDLERS: Mapping[str, Callable[[Call], Awaitable[Any]]] = {
-    one.__name__: one
-    for one in (
+    item.__name__: item
+    for item in (
         rank, feedback, judgements, items, ubi_queries, ubi_events, models, train, activate, rollback,
         metrics, healthz, readyz, openapi,
     )
@@ -351,4 +353,4 @@ def _refuse(request: Request, error: HTTPError) -> Response:
 
 def _needs_database(request: RankRequest) -> bool:
     """Return whether a ranking needs stored items, which must not be read in the thread of all requests."""
-    return request.features is None and any(isinstance(one, str) or one.features is UNSET for one in request.items)
+    return request.features is None and any(isinstance(item, str) or item.features is UNSET for item in request.items)

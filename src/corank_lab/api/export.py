@@ -66,7 +66,7 @@ class ShownList(NamedTuple):
     @property
     def clicked(self) -> NDArray[np.bool_]:
         """Whether each item shown was clicked."""
-        clicks = {one.item for one in self.feedback if one.is_click}
+        clicks = {entry.item for entry in self.feedback if entry.is_click}
         return np.array([item in clicks for item in self.shown], dtype=np.bool_)
 
 
@@ -77,8 +77,8 @@ def shown_lists(log: EventLog, model: str | None = None) -> Iterator[ShownList]:
         for event in events:
             if event.kind == "feedback" and not event.flag & EXCLUDED:
                 is_click = bool(event.flag & CLICK)
-                one = ItemFeedback(event.number, event.id, event.time, event.person, event.item, is_click)
-                feedback.setdefault(event.subject, []).append(one)
+                entry = ItemFeedback(event.number, event.id, event.time, event.person, event.item, is_click)
+                feedback.setdefault(event.subject, []).append(entry)
     names: dict[str, list[str] | None] = {}
     for events in log.batches(0, last):
         wanted = [
@@ -91,13 +91,13 @@ def shown_lists(log: EventLog, model: str | None = None) -> Iterator[ShownList]:
             numbers = [event.number for event in part]
             bodies, arrays = log.bodies(numbers), log.arrays(numbers)
             for event in part:
-                body, found = json.loads(bodies[event.number]), arrays.get(event.number, {})
+                body, result = json.loads(bodies[event.number]), arrays.get(event.number, {})
                 if event.subject not in names:
                     names[event.subject] = _names(log, event.subject)
-                rows = found["rows"].tolist() if found else list(range(len(body["items"])))
+                rows = result["rows"].tolist() if result else list(range(len(body["items"])))
                 yield ShownList(
                     event.id, event.time, event.person, str(body.get("query") or ""), body["items"], rows,
-                    found.get("X"), found.get("log_propensities"), found.get("prior"), names[event.subject],
+                    result.get("X"), result.get("log_propensities"), result.get("prior"), names[event.subject],
                     feedback.get(event.id, []),
                 )  # fmt: skip
 
@@ -128,11 +128,11 @@ def write_ubi_events(log: EventLog, path: Path, model: str | None, *, persons: b
             about: dict[str, Any] = {"object": {"object_id": event.item, "object_id_field": "docid"}}
             if event.item in places:
                 about["position"] = {"ordinal": places[event.item]}
-            found = {
+            result = {
                 "action_name": action, "query_id": one.id, "user_query": one.query, "timestamp": _time(event.time),
                 "event_id": event.id, "event_attributes": about,
             }  # fmt: skip
-            yield found | ({"client_id": event.person} if persons and event.person else {})
+            yield result | ({"client_id": event.person} if persons and event.person else {})
 
     return _write_lines(log, path, model, lines, overwrite)
 
@@ -154,9 +154,9 @@ def _write_lines(
 ) -> int:
     n_lists = 0
     with write_text(path, overwrite=overwrite) as stream:
-        for one in shown_lists(log, model):
+        for items in shown_lists(log, model):
             n_lists += 1
-            stream.writelines(json.dumps(line).encode() + b"\n" for line in lines(one))
+            stream.writelines(json.dumps(line).encode() + b"\n" for line in lines(items))
         _require_lists(n_lists, model)
     return n_lists
 
@@ -181,23 +181,23 @@ def _blocks(log: EventLog, model: str | None, bias: float, n_rows: int) -> Itera
     n_kept, first, n_lists = 0, None, 0
 
     def block() -> _Block:
-        y = [np.where(one.clicked, np.arange(1.0, len(one.rows) + 1) ** bias, 0.0) for one in kept]
-        X = np.concatenate([one.X[one.rows] for one in kept if one.X is not None])
-        qid = [one.id for one in kept for _ in one.rows]
-        return _Block(X, np.concatenate(y), qid, [item for one in kept for item in one.shown], kept[0].names)
+        y = [np.where(entry.clicked, np.arange(1.0, len(entry.rows) + 1) ** bias, 0.0) for entry in kept]
+        X = np.concatenate([entry.X[entry.rows] for entry in kept if entry.X is not None])
+        qid = [entry.id for entry in kept for _ in entry.rows]
+        return _Block(X, np.concatenate(y), qid, [item for entry in kept for item in entry.shown], kept[0].names)
 
-    for one in shown_lists(log, model):
-        if one.X is None:
+    for items in shown_lists(log, model):
+        if items.X is None:
             continue
-        columns = (one.X.shape[1], one.names)
+        columns = (items.X.shape[1], items.names)
         first = first or columns
         if columns != first:
             raise InputError(
                 f"lists of the log have {first[0]} and {columns[0]} features, or other names of them; choose one model "
                 "with --model."
             )
-        kept.append(one)
-        n_kept, n_lists = n_kept + len(one.rows), n_lists + 1
+        kept.append(items)
+        n_kept, n_lists = n_kept + len(items.rows), n_lists + 1
         if n_kept >= n_rows:
             yield block()
             kept, n_kept = [], 0
@@ -215,7 +215,7 @@ def write_letor_rows(log: EventLog, path: Path, model: str | None, *, bias: floa
             ids = np.array(block.qid, dtype=object)
             qid = n_lists + np.cumsum(np.concatenate([[True], ids[1:] != ids[:-1]]))
             n_lists = int(qid[-1])
-            comments = [f"docid = {one}" for one in block.docids]
+            comments = [f"docid = {docid}" for docid in block.docids]
             scratch = Path(folder) / "block.txt"
             write_letor(scratch, block.X, block.y, qid, comments, overwrite=True)
             _copy(scratch, stream)
@@ -273,24 +273,24 @@ def logged_rows(log: EventLog, model: str | None = None) -> LoggedRows:
     priors: list[Floats] = []
     columns: list[tuple[str, str, str, int, bool, float]] = []
     first, is_drawn = None, True
-    for one in shown_lists(log, model):
-        if one.X is None:
+    for entry in shown_lists(log, model):
+        if entry.X is None:
             continue
-        first = first or (one.X.shape[1], one.names)
-        if (one.X.shape[1], one.names) != first:
+        first = first or (entry.X.shape[1], entry.names)
+        if (entry.X.shape[1], entry.names) != first:
             raise InputError("lists of the log have different features; choose the lists of one model with --lists.")
-        key = hashlib.sha256(json.dumps([one.query, one.items]).encode() + one.X.tobytes()).digest()
+        key = hashlib.sha256(json.dumps([entry.query, entry.items]).encode() + entry.X.tobytes()).digest()
         if key not in contexts:
-            contexts[key] = f"{one.query}#{len(contexts) + 1}"
-            X.append(one.X)
-            qid += [contexts[key]] * len(one.items)
-            docids += one.items
-            if one.prior is not None:
-                priors.append(one.prior)
-        is_drawn &= one.log_propensities is not None
-        logs = np.zeros(len(one.rows)) if one.log_propensities is None else one.log_propensities
-        for place, (item, clicked, chance) in enumerate(zip(one.shown, one.clicked, logs, strict=True), 1):
-            columns.append((one.id, contexts[key], item, place, bool(clicked), float(chance)))
+            contexts[key] = f"{entry.query}#{len(contexts) + 1}"
+            X.append(entry.X)
+            qid += [contexts[key]] * len(entry.items)
+            docids += entry.items
+            if entry.prior is not None:
+                priors.append(entry.prior)
+        is_drawn &= entry.log_propensities is not None
+        logs = np.zeros(len(entry.rows)) if entry.log_propensities is None else entry.log_propensities
+        for place, (item, clicked, chance) in enumerate(zip(entry.shown, entry.clicked, logs, strict=True), 1):
+            columns.append((entry.id, contexts[key], item, place, bool(clicked), float(chance)))
     _require_lists(len(contexts), model)
     ids, queries, items, places, clicks, chances = zip(*columns, strict=True)
     clicks_log = ClickLog.of(

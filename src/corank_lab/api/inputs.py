@@ -31,20 +31,20 @@ def made_id(*parts: str) -> str:
 def dump_json(value: Any) -> str:
     """Return an event as JSON text to keep."""
     try:
-        found = json.dumps(value, allow_nan=False)
+        result = json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
         raise InputError(
             "an event holds a number that is not finite, or is nested too deeply; send plain JSON."
         ) from None
-    if len(found) > MAX_BODY:
-        raise InputError(f"an event has {len(found)} characters of JSON; send at most {MAX_BODY}.")
-    return found
+    if len(result) > MAX_BODY:
+        raise InputError(f"an event has {len(result)} characters of JSON; send at most {MAX_BODY}.")
+    return result
 
 
 def distinct(ids: list[str]) -> list[str]:
     """Return ids of items; raise `InputError` if one occurs twice."""
     if len(set(ids)) < len(ids):
-        repeated = next(id for at, id in enumerate(ids) if id in ids[:at])
+        repeated = next(id for i, id in enumerate(ids) if id in ids[:i])
         raise InputError(f"the item {repeated[:60]!r} occurs twice; send every item once.")
     return ids
 
@@ -75,14 +75,14 @@ def features_of(
 
 def check_features(value: Features, id: str) -> Features:
     """Raise `InputError` if features to store are outside the range of values."""
-    for one in value.values() if isinstance(value, dict) else value:
-        if not abs(one) <= MAX_VALUE:
-            raise InputError(f"features of the item {id[:60]!r} hold the value {one:.3g}; send {RANGE}.")
+    for item in value.values() if isinstance(value, dict) else value:
+        if not abs(item) <= MAX_VALUE:
+            raise InputError(f"features of the item {id[:60]!r} hold the value {item:.3g}; send {RANGE}.")
     return value
 
 
 def _with_stored(items: list[RankItem], known: Mapping[str, dict[str, Any]]) -> list[RankItem]:
-    found = []
+    result = []
     for item in items:
         if item.features is UNSET:
             if item.id not in known:
@@ -92,8 +92,8 @@ def _with_stored(items: list[RankItem], known: Mapping[str, dict[str, Any]]) -> 
                 )
             kept = known[item.id]
             item = RankItem(item.id, kept["features"], kept.get("prior") if item.prior is None else item.prior)
-        found.append(item)
-    return found
+        result.append(item)
+    return result
 
 
 def _unpacked(packed: PackedMatrix, n: int, d: int) -> Floats:

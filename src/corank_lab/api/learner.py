@@ -97,12 +97,12 @@ class OpenLists:
             if event.flag & EXCLUDED:
                 self.counts["excluded"] += 1
                 return closed, False
-            found = self._open.get(event.subject)
-            if found is None:
+            result = self._open.get(event.subject)
+            if result is None:
                 return closed, True
             self.counts["feedback"] += 1
             if event.flag & CLICK:
-                found.clicked.add(event.item)
+                result.clicked.add(event.item)
             if event.flag & FINAL:
                 closed.append(self._open.pop(event.subject))
         return closed, False
@@ -129,19 +129,19 @@ class Models:
         touched: dict[str, int] = {}
         for first in range(0, len(closed), AT_ONCE // 8):
             part = closed[first : first + AT_ONCE // 8]
-            numbers = [one.number for one in part]
+            numbers = [entry.number for entry in part]
             bodies, arrays = self._log.bodies(numbers), self._log.arrays(numbers)
-            for one in part:
-                model, body = self._model(one.subject), json.loads(bodies[one.number])
+            for item in part:
+                model, body = self._model(item.subject), json.loads(bodies[item.number])
                 if model is None:  # the version was removed
                     continue
-                shown = arrays[one.number]["rows"]
-                clicked = np.array([body["items"][row] in one.clicked for row in shown], dtype=np.bool_)
-                counts = self.counts[one.subject]
+                shown = arrays[item.number]["rows"]
+                clicked = np.array([body["items"][row] in item.clicked for row in shown], dtype=np.bool_)
+                counts = self.counts[item.subject]
                 counts["lists"] += 1
                 counts["clicked"] += int(clicked.any())
-                model.learn(arrays[one.number], int(body["learnt"]), clicked)
-                touched[one.subject] = one.number
+                model.learn(arrays[item.number], int(body["learnt"]), clicked)
+                touched[item.subject] = item.number
         return touched
 
     def content(self, subject: str) -> bytes:
@@ -156,10 +156,10 @@ class Models:
 
     def _load(self, name: str, version: int) -> ServedModel:
         sql = f"SELECT kind, {self._column}, counts FROM models WHERE name = ? AND version = ?"
-        found = self._log.store.read(sql, name, version)
-        if not found:
+        result = self._log.store.read(sql, name, version)
+        if not result:
             raise LookupError(f"{name}/{version}")
-        kind, content, counts = found[0]
+        kind, content, counts = result[0]
         counted = json.loads(counts) if self._column == "state" else {}
         self.counts[f"{name}/{version}"] = Counter(counted)
         return load_model(kind, self._instead.get(f"{name}/{version}", bytes(content)), self._require)
@@ -370,7 +370,7 @@ class LearnerThread(threading.Thread):
     def _answer(self) -> None:
         with self._lock:
             ready = [future for number, future in self._waiting if number <= self.number]
-            self._waiting = [one for one in self._waiting if one[0] > self.number]
+            self._waiting = [item for item in self._waiting if item[0] > self.number]
         for future in ready:
             if not future.done():
                 future.set_result(self.number)

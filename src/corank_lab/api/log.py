@@ -125,9 +125,9 @@ class EventLog:
         def job(db: Statements) -> list[int]:
             numbers = []
             for event in events:
-                found = db(_INSERT, *event[:-1]).fetchone()
-                numbers.append(int(found[0]) if found else 0)
-                if found and event.arrays is not None:
+                result = db(_INSERT, *event[:-1]).fetchone()
+                numbers.append(int(result[0]) if result else 0)
+                if result and event.arrays is not None:
                     db("INSERT INTO event_arrays (number, content) VALUES (?, ?)", numbers[-1], event.arrays)
             return numbers
 
@@ -142,12 +142,12 @@ class EventLog:
 
     def batches(self, after: int = 0, upto: int | None = None) -> Iterator[list[Event]]:
         """Read the log in parts: the events with numbers above `after`, up to `upto` if it is given."""
-        while found := self.after(after):
-            after = found[-1].number
-            kept = found if upto is None else [event for event in found if event.number <= upto]
+        while result := self.after(after):
+            after = result[-1].number
+            kept = result if upto is None else [event for event in result if event.number <= upto]
             if kept:
                 yield kept
-            if len(kept) < len(found):
+            if len(kept) < len(result):
                 return
 
     def bodies(self, numbers: Sequence[int]) -> dict[int, str]:
@@ -156,8 +156,8 @@ class EventLog:
 
     def arrays(self, numbers: Sequence[int]) -> dict[int, Arrays]:
         """Return the arrays of lists by number."""
-        found = self._by("number, content", "event_arrays", "number", numbers)
-        return {int(number): unpack(bytes(content)) for number, content in found}
+        result = self._by("number, content", "event_arrays", "number", numbers)
+        return {int(number): unpack(bytes(content)) for number, content in result}
 
     def number_of(self, kind: str, id: str) -> int | None:
         """Return the number of an event, None if there is none."""
@@ -166,15 +166,15 @@ class EventLog:
 
     def shown(self, ids: Iterable[str]) -> dict[str, set[str]]:
         """Return the items that lists of the log showed, by the ids of the lists."""
-        found = {}
+        result = {}
         columns = "id, number, subject, body"
         for id, number, subject, body in self._by(columns, "events", "kind = 'impression' AND id", list(ids)):
             about = json.loads(body)
             items = about["items"]
             if subject and about["k"] < len(items):
                 items = [items[row] for row in self.arrays([number])[number]["rows"]]
-            found[str(id)] = set(items)
-        return found
+            result[str(id)] = set(items)
+        return result
 
     def last_number(self) -> int:
         """Return the number of the last event; 0 if there is none."""
@@ -206,8 +206,8 @@ def pack(arrays: Arrays) -> bytes:
 
 def unpack(content: bytes) -> Arrays:
     """Return packed arrays, as float64 and int64."""
-    found = load_tensors(content)
-    return {name: values.astype(f"{values.dtype.kind}8", copy=False) for name, values in found.items()}
+    result = load_tensors(content)
+    return {name: values.astype(f"{values.dtype.kind}8", copy=False) for name, values in result.items()}
 
 
 def now_ms() -> int:
@@ -294,8 +294,8 @@ class Keys:
         """Count a request; return the seconds to wait if the key has used up its rate, else 0."""
         now = time.monotonic()
         with self._lock:
-            saved, at = self._buckets.get(key.id, (2.0 * self._rate, now))
-            saved = min(2.0 * self._rate, saved + self._rate * (now - at))
+            saved, i = self._buckets.get(key.id, (2.0 * self._rate, now))
+            saved = min(2.0 * self._rate, saved + self._rate * (now - i))
             if saved < 1.0:
                 self._buckets[key.id] = (saved, now)
                 return (1.0 - saved) / self._rate

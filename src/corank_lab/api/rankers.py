@@ -188,10 +188,10 @@ class InterleavedModel(ServedModel):
         models = [list(first), list(second)]
         state = {"models": models, "wins": [0, 0], "ties": 0, "test": InterleavingTest().state()}
         content = json.dumps(state, sort_keys=True).encode()
-        one, two = (resolve(*model) for model in (first, second))
-        if (one.n_features, one.names, one.has_prior) != (two.n_features, two.names, two.has_prior):
+        item, two = (resolve(*model) for model in (first, second))
+        if (item.n_features, item.names, item.has_prior) != (two.n_features, two.names, two.has_prior):
             raise InputError(
-                f"{first[0]} takes {one.n_features} features and {second[0]} takes {two.n_features}, or their names or "
+                f"{first[0]} takes {item.n_features} features and {second[0]} {two.n_features}, or their names or "
                 "priors differ; compare two models of the same features."
             )
         return content
@@ -211,7 +211,7 @@ class InterleavedModel(ServedModel):
     def draw(self, X: Floats, prior: Floats | None, k: int, rng_state: RngState) -> Drawn:
         """Draw a list."""
         scores = [model.score(X, prior) for model in self._models()]
-        rankings = np.stack([_best(one) for one in scores])
+        rankings = np.stack([_best(item) for item in scores])
         merged = TeamDraft(k)._interleave(rankings, np.empty(min(k, len(X)), dtype=np.int64), rng_state)
         teams = np.empty(0) if merged.teams is None else merged.teams
         arrays = {"X": X, "rows": merged.rows, "teams": teams, "scores": np.stack(scores)}

@@ -120,7 +120,7 @@ class Registry:
         def job(db: Statements) -> None:
             db("DELETE FROM models WHERE name = ? AND version = ?", name, version)
             history = json.loads(db("SELECT history FROM active_models WHERE name = ?", name).fetchone()[0])
-            left = json.dumps([one for one in history if one != version])
+            left = json.dumps([item for item in history if item != version])
             db("UPDATE active_models SET history = ? WHERE name = ?", left, name)
 
         self.store.run(job)
@@ -129,10 +129,10 @@ class Registry:
     def model(self, name: str, version: int) -> ServedModel:
         """Return a version, in the state that was committed last as far as this process knows."""
         with self._lock:
-            found = self._loaded.get((name, version))
-            if found is None:
-                found = self._loaded[name, version] = self._load(name, version)
-            return found[1]
+            result = self._loaded.get((name, version))
+            if result is None:
+                result = self._loaded[name, version] = self._load(name, version)
+            return result[1]
 
     def serving(self, name: str | None) -> tuple[str, int, ServedModel]:
         """Return name, version and model that answers for a name; None stands for the only name."""

@@ -176,11 +176,11 @@ def parse(content: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Return a request."""
     try:
         _require_utf8(content)
-        found = decoder.decode(content)
+        result = decoder.decode(content)
     except (ValueError, RecursionError) as error:
         _explain(content, error)
     _refuse_nul(content)
-    return found
+    return result
 
 
 def parse_events(content: bytes, kind: type[T]) -> list[tuple[dict[str, Any], T]]:
@@ -191,13 +191,13 @@ def parse_events(content: bytes, kind: type[T]) -> list[tuple[dict[str, Any], T]
         if kind is Feedback and isinstance(sent, dict) and "events" in sent:
             sent = sent["events"]
         sent = sent if isinstance(sent, list) else [sent]
-        found = msgspec.convert(sent, list[kind])  # type: ignore[valid-type]
+        result = msgspec.convert(sent, list[kind])  # type: ignore[valid-type]
     except (ValueError, RecursionError) as error:
         _explain(content, error)
     if not 1 <= len(sent) <= MAX_EVENTS:
         raise InputError(f"the request has {len(sent)} events; send from 1 to {MAX_EVENTS}.")
     _refuse_nul(content)
-    return list(zip(sent, found, strict=True))
+    return list(zip(sent, result, strict=True))
 
 
 def _require_utf8(content: bytes) -> None:
@@ -233,7 +233,7 @@ def _explain(content: bytes, error: Exception) -> NoReturn:
         raise InputError(
             f"{place and place + '.'}{missing[1]} is missing; send it as GET /openapi.json says."
         ) from None
-    what = re.sub(r"`([^`]*)`", lambda found: " or ".join(_WORDS.get(n, n) for n in found[1].split(" | ")), what)
+    what = re.sub(r"`([^`]*)`", lambda result: " or ".join(_WORDS.get(n, n) for n in result[1].split(" | ")), what)
     more = f"; send {RANGE}" if what == "Number out of range" else ""
     raise InputError(f"{place or 'the request'} is refused: {what[0].lower()}{what[1:]}{more}.") from None
 
@@ -242,15 +242,15 @@ def _refuse_odd(value: Any) -> None:
     """Raise `InputError` if a value of `json.loads` holds what JSON or a database does not allow."""
     waiting = [("", value)]
     while waiting:
-        place, one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += [("the name of a field", name) for name in one]
-            waiting += [(f"{place}.{name if _NAME.fullmatch(name) else '?'}", part) for name, part in one.items()]
-        elif isinstance(one, list):
-            waiting += [(f"{place}[{number}]", part) for number, part in enumerate(one)]
-        elif isinstance(one, float) and not math.isfinite(one):
+        place, item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [("the name of a field", name) for name in item]
+            waiting += [(f"{place}.{name if _NAME.fullmatch(name) else '?'}", part) for name, part in item.items()]
+        elif isinstance(item, list):
+            waiting += [(f"{place}[{number}]", part) for number, part in enumerate(item)]
+        elif isinstance(item, float) and not math.isfinite(item):
             raise InputError(f"{place.removeprefix('.')} is not finite; send {RANGE}.")
-        elif isinstance(one, str) and ("\x00" in one or not _is_unicode(one)):
+        elif isinstance(item, str) and ("\x00" in item or not _is_unicode(item)):
             raise InputError(
                 f"{place.removeprefix('.')} holds a NUL character or half of a surrogate pair; send valid Unicode text."
             )
@@ -322,29 +322,29 @@ _STATUSES = {
 
 def describe() -> dict[str, Any]:
     """Return the OpenAPI description."""
-    structs = [one.request for one in OPERATIONS if one.request is not None]
-    found, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
-    schemas = dict(zip(structs, found, strict=True))
+    structs = [operation.request for operation in OPERATIONS if operation.request is not None]
+    result, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(structs, result, strict=True))
     paths: dict[str, Any] = {}
-    for one in OPERATIONS:
+    for item in OPERATIONS:
         about: dict[str, Any] = {
-            "operationId": one.name,
-            "summary": one.summary,
+            "operationId": item.name,
+            "summary": item.summary,
             "responses": {status: {"description": what} for status, what in _STATUSES.items()},
-            "security": [{"key": []}] if one.scope else [],
+            "security": [{"key": []}] if item.scope else [],
         }
-        if one.request is not None:
-            schema = schemas[one.request]
-            if one.is_many:
+        if item.request is not None:
+            schema = schemas[item.request]
+            if item.is_many:
                 many = {"type": "array", "items": schema, "minItems": 1, "maxItems": kinds.MAX_EVENTS}
                 schema = {"anyOf": [schema, many]}
-            if one.request is kinds.Feedback:
+            if item.request is kinds.Feedback:
                 schema["anyOf"].append({"type": "object", "properties": {"events": many}, "required": ["events"]})
             about["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-        if "{name}" in one.path:
+        if "{name}" in item.path:
             name = {"type": "string", "maxLength": 64}
             about["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": name}]
-        paths.setdefault(one.path, {})[one.method.lower()] = about
+        paths.setdefault(item.path, {})[item.method.lower()] = about
     return {
         "openapi": "3.1.0",
         "info": {"title": "corank service", "version": __version__},

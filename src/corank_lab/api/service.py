@@ -130,11 +130,11 @@ class Service:
     def logged(self, answer: Answer) -> dict[str, Any]:
         """Return the answer that was given before to the same request; raise `Conflict` if it was another one."""
         id = answer.content["impression"]
-        found = self.log.number_of("impression", id)
-        if found is None:
+        result = self.log.number_of("impression", id)
+        if result is None:
             raise InputError("this list was removed from the log; ask for a ranking with another id.")
-        body = json.loads(self.log.bodies([found])[found])
-        arrays = self.log.arrays([found]).get(found)
+        body = json.loads(self.log.bodies([result])[result])
+        arrays = self.log.arrays([result]).get(result)
         if arrays is None:
             raise Conflict("the id is that of a list that was ranked elsewhere; ask for a ranking with another id.")
         for name, asked in answer.asked.items():
@@ -295,8 +295,8 @@ def ubi_query_event(data: Mapping[str, Any], query: UbiQuery) -> NewEvent:
 
 def ubi_feedback_event(service: Service, data: Mapping[str, Any], event: UbiEvent) -> NewEvent:
     """Return the event of feedback; `data` is what was sent."""
-    found = event.event_attributes.object.object_id
-    item, user = "" if found is None else str(found), event.client_id or ""
+    result = event.event_attributes.object.object_id
+    item, user = "" if result is None else str(result), event.client_id or ""
     # UBI's events have no id; the same action of a user on the same item at the same time is the same event
     more = dump_json([data.get("timestamp"), *map(data.get, ("agent", "owner", "seconds"))])
     id = event.event_id or made_id(event.query_id, item, event.action_name, user, more)

@@ -63,7 +63,7 @@ def train_content(log: EventLog, registry: Registry, name: str, recipe: Mapping[
 
 
 def _build(name: str, parameters: Mapping[str, Any]) -> Any:
-    exported = {one.lower(): one for one in registry.names()}
+    exported = {item.lower(): item for item in registry.names()}
     kind = registry.find(exported.get(name.lower(), ""))
     if not (isinstance(kind, type) and issubclass(kind, Ranker)):
         raise InputError(f"there is no ranker {name!r}; {suggest_names(name, ('RankSVM', 'RankRLS', 'SPD', 'PDGD'))}.")
@@ -79,9 +79,9 @@ def _fit_judgements(log: EventLog, ranker: Any, like: ServedModel, upto: int) ->
     grades: dict[tuple[str, str], dict[str, float]] = {}
     features: dict[tuple[str, str], Any] = {}
     for events in log.batches(0, upto):
-        found = [event for event in events if event.kind == "judgement"]
-        bodies = log.bodies([event.number for event in found])
-        for event in found:
+        result = [event for event in events if event.kind == "judgement"]
+        bodies = log.bodies([event.number for event in result])
+        for event in result:
             for row in json.loads(bodies[event.number])["judgements"]:
                 key = (event.subject, row["item"])
                 grades.setdefault(key, {})[event.person] = float(row["grade"])
@@ -122,12 +122,12 @@ def _fit_clicks(log: EventLog, ranker: Any, like: ServedModel, upto: int) -> Non
         numbers = [number for _, number in part]
         bodies, arrays = log.bodies(numbers), log.arrays(numbers)
         for id, number in part:
-            body, found = json.loads(bodies[number]), arrays[number]
-            if found["X"].shape[1] != like.n_features:
+            body, result = json.loads(bodies[number]), arrays[number]
+            if result["X"].shape[1] != like.n_features:
                 continue
-            for rank, row in enumerate(found["rows"]):
+            for rank, row in enumerate(result["rows"]):
                 item = body["items"][row]
-                rows[body["query"], item] = found["X"][row]
+                rows[body["query"], item] = result["X"][row]
                 shown.append((id, body["query"], item, rank + 1, item in clicked[id]))
     if not shown:
         raise InputError(f"the log has no clicked list with {like.n_features} features; record feedback first.")
@@ -153,12 +153,12 @@ def _row(given: Any, like: ServedModel) -> list[float] | None:
 
 
 def _stored(log: EventLog, ids: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for first in range(0, len(ids), 500):
         part = ids[first : first + 500]
         rows = log.store.read(f"SELECT id, body FROM items WHERE id IN ({', '.join('?' * len(part))})", *part)
-        found |= {id: json.loads(body)["features"] for id, body in rows}
-    return found
+        result |= {id: json.loads(body)["features"] for id, body in rows}
+    return result
 
 
 ONLINE = ("PDGD", "PairwiseEpsilonGreedy")
@@ -174,7 +174,7 @@ def make_version(
     has_prior: bool,
 ) -> tuple[str, bytes, dict[str, Any]]:
     """Return kind, state and recipe of a version."""
-    if sum(one is not None for one in (path, online, interleave)) != 1:
+    if sum(item is not None for item in (path, online, interleave)) != 1:
         raise InputError("pass one of --model, --online and --interleave.")
     if path is not None:
         is_online = isinstance(load(path), OnlineRanker)
@@ -191,10 +191,10 @@ def make_version(
 
 def new_online(name: str, columns: str | None, *, has_prior: bool = False) -> Any:
     """Return an online ranker that has learnt nothing."""
-    found = next((one for one in ONLINE if one.lower() == name.lower()), None)
-    if found is None:
+    result = next((item for item in ONLINE if item.lower() == name.lower()), None)
+    if result is None:
         raise InputError(f"there is no online ranker {name!r}; {suggest_names(name, ONLINE)}.")
-    names = [one.strip() for one in (columns or "").split(",")]
+    names = [item.strip() for item in (columns or "").split(",")]
     if len(names) == 1 and names[0].isdecimal():
         names, n = [], int(names[0])
     else:
@@ -204,7 +204,7 @@ def new_online(name: str, columns: str | None, *, has_prior: bool = False) -> An
             f"--columns is {columns!r}; pass the number of features, from 1 to {MAX_FEATURES}, or distinct names with "
             "commas."
         )
-    ranker = registry.find(found)(random_state=0)
+    ranker = registry.find(result)(random_state=0)
     ranker._begin(with_names(np.zeros((1, n)), names or None), [0.0] if has_prior else None)
     return ranker
 
@@ -250,7 +250,7 @@ def forget_person(store: Database, person: str) -> Forgotten:
         for events in log.batches(0, number):
             fold(log, lists, models, events)
         subjects = [subject_of(row.name, row.version) for row in registry.versions()]
-        states = [(models.content(one), json.dumps(models.counts[one]), *version_of(one)) for one in subjects]
+        states = [(models.content(entry), json.dumps(models.counts[entry]), *version_of(entry)) for entry in subjects]
         oldest = number + 1 if lists.oldest is None else lists.oldest.number
 
         def job(db: Statements) -> None:
@@ -261,9 +261,9 @@ def forget_person(store: Database, person: str) -> Forgotten:
                 db("UPDATE models SET initial = ? WHERE name = ? AND version = ?", content, *version_of(subject))
             sql = "UPDATE learner SET oldest = ?, counts = ? WHERE id = 1"
             db(sql, oldest, json.dumps(lists.counts))
-            for one in removed:
-                db("DELETE FROM event_arrays WHERE number = ?", one)
-                db("DELETE FROM events WHERE number = ?", one)
+            for item in removed:
+                db("DELETE FROM event_arrays WHERE number = ?", item)
+                db("DELETE FROM events WHERE number = ?", item)
 
         store.run(job)
         if store.dialect == "sqlite":
@@ -281,17 +281,17 @@ def forget_person(store: Database, person: str) -> Forgotten:
 
 def _trained_again(log: EventLog, registry: Registry) -> dict[str, bytes]:
     """Return the initial states of versions that were trained on the log."""
-    found = {}
+    result = {}
     for row in registry.versions():
         if "source" in row.recipe:
             try:
-                found[subject_of(row.name, row.version)] = train_content(log, registry, row.name, row.recipe)[1]
+                result[subject_of(row.name, row.version)] = train_content(log, registry, row.name, row.recipe)[1]
             except InputError as error:
                 raise InputError(
                     f"{row.name} version {row.version} cannot be trained without these events ({error}); remove it "
                     "with corank serve remove, then try again."
                 ) from None
-    return found
+    return result
 
 
 def compare_with_replay(log: EventLog) -> tuple[list[str], int, int]:

@@ -131,9 +131,9 @@ def _effort_table(replays: list[ScreeningReplay]) -> ReportTable:
     rows.append(("corank, until 95 % are found", _mean([replay.at(0.95) for replay in replays]), wanted / n_relevant))
     for name, rule in (("cheap", "consecutive"), ("careful", "agree")):
         stops = [stopping_rule(rule, n).replay(replay.found, np.random.default_rng(replay.start)) for replay in replays]
-        found = _mean([n_known - 1 for _, n_known in stops]) / n_relevant
-        rows.append((f"corank, until the {name} rule stops", _mean([read for read, _ in stops]), found))
-    cells = tuple((name, round(read), f"{found:.0%}", f"{1 - read / n:.0%}") for name, read, found in rows)
+        matches = _mean([n_known - 1 for _, n_known in stops]) / n_relevant
+        rows.append((f"corank, until the {name} rule stops", _mean([read for read, _ in stops]), matches))
+    cells = tuple((name, round(read), f"{result:.0%}", f"{1 - read / n:.0%}") for name, read, result in rows)
     return ReportTable(
         f"Reading saved, of {n} records",
         ("reading", "records read", "found", "saved"),

@@ -73,7 +73,7 @@ def open_grading(store: Database, paths: Sequence[Path], index: Path | None, tex
         project = make_project(store, {kind: GradeWorkspace}, kind, name, files, upload=id)
     else:
         payload = pool_from_index(read_queries(paths[0]), index, texts, depth).to_json()
-        settings = {one.name: one.default for one in GradeWorkspace.settings}
+        settings = {setting.name: setting.default for setting in GradeWorkspace.settings}
         id = sha256(json.dumps(payload).encode()).hexdigest()
         project = store.add_project(kind, name, settings, payload, upload=id)
     return f"/p/{project.id}"
@@ -97,7 +97,7 @@ def run_server(
     from corank.cli import make_console
     from corank.errors import import_extra
 
-    hosts = [one.strip().lower() for one in allow_host if one.strip()]
+    hosts = [item.strip().lower() for item in allow_host if item.strip()]
     if host not in LOCAL and not hosts:
         raise InputError(
             f"--host is {host}, which other computers can reach; name the server with --allow-host, such as "
@@ -175,10 +175,10 @@ def has_browser() -> bool:
     import webbrowser
 
     try:
-        found = webbrowser.get()
+        result = webbrowser.get()
     except webbrowser.Error:
         return False
-    return "BROWSER" in os.environ or type(found) is not webbrowser.GenericBrowser
+    return "BROWSER" in os.environ or type(result) is not webbrowser.GenericBrowser
 
 
 def _open_browser(server: Any, link: str) -> None:

@@ -75,7 +75,7 @@ def prefer(
         raise InputError("--json works with --simulate or --export only; leave it out to answer questions.")
     if str(items) == "-":
         raise InputError("ITEMS is - (standard input), which is needed for the keys; pass the name of a file.")
-    columns = None if features is None else [one.strip() for one in features.split(",") if one.strip()]
+    columns = None if features is None else [item.strip() for item in features.split(",") if item.strip()]
     reading, asking = {"name": name, "features": columns}, {"strategy": strategy, "tol": tol}
     if simulate is not None:
         _simulate(items, {**reading, "judged": simulate}, starts, {**asking, "n_questions": questions}, as_json)
@@ -136,8 +136,8 @@ def _judges(journal: PreferenceJournal, items: Items) -> dict[str, PreferenceAns
     """The answers of each judge who gave any."""
     from corank_lab.preferences.answers import PreferenceAnswers
 
-    found = {judge: PreferenceAnswers(items, entries) for judge, entries in journal.by_judge().items()}
-    return {judge: answers for judge, answers in found.items() if answers.pairwise}
+    result = {judge: PreferenceAnswers(items, entries) for judge, entries in journal.by_judge().items()}
+    return {judge: answers for judge, answers in result.items() if answers.pairwise}
 
 
 def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
@@ -182,9 +182,9 @@ def _rankings(
     model = PreferenceModel(items.X)
     if len(judges) == 1:
         return Ranking.of(model.learn(next(iter(judges.values()))).posterior()), {}, {}
-    found = model.learn_judges(judges)
-    by_judge = {judge: Ranking.of(found.of(number)) for number, judge in enumerate(judges)}
-    return Ranking.of(found.overall), by_judge, dict(zip(judges, found.weights.round(4).tolist(), strict=True))
+    result = model.learn_judges(judges)
+    by_judge = {judge: Ranking.of(result.of(number)) for number, judge in enumerate(judges)}
+    return Ranking.of(result.overall), by_judge, dict(zip(judges, result.weights.round(4).tolist(), strict=True))
 
 
 def _simulate(path: Path, reading: Options, starts: int, asking: Options, as_json: bool) -> None:

@@ -56,17 +56,17 @@ def records(
     if output is not None:
         require_records_suffix(output)
         require_text_place(output, overwrite=force)
-    found = read_records(*source)
+    matches = read_records(*source)
     fetched = ""
     if references:
         from corank_lab.records.openalex import fetch_references
 
         cache = Path(f"{source[0]}.openalex.jsonl")
-        result = fetch_references(found, cache=cache, address=address, mail=mail, key=key)
-        found, fetched = result.records, str(result)
-    groups = find_duplicates(found)
-    summary = summarise(found, groups, match_references(found)[1].n_matched_inside)
-    written = found.take(groups.representatives) if unique else found
+        result = fetch_references(matches, cache=cache, address=address, mail=mail, key=key)
+        matches, fetched = result.records, str(result)
+    groups = find_duplicates(matches)
+    summary = summarise(matches, groups, match_references(matches)[1].n_matched_inside)
+    written = matches.take(groups.representatives) if unique else matches
     changes: tuple[str, ...] = ()
     if output is not None:
         changes = write_records(output, written, overwrite=force, keep_formulas=keep_formulas)
@@ -77,7 +77,7 @@ def records(
             "n_relevant": summary.n_relevant, "n_irrelevant": summary.n_irrelevant,
             "n_references": summary.n_references, "n_matched": summary.n_matched,
             "files": [asdict(file) for file in summary.files], "remarks": summary.remarks,
-            "duplicates": table_fields(duplicate_table(found, groups)) if duplicates else None,
+            "duplicates": table_fields(duplicate_table(matches, groups)) if duplicates else None,
         }  # fmt: skip
         print_json("records", fields)
         return
@@ -88,7 +88,7 @@ def records(
     for line in summary.sentences():
         typer.echo(printable(line))
     if duplicates and groups.groups:
-        show(duplicate_table(found, groups), console)
+        show(duplicate_table(matches, groups), console)
     elif groups.groups:
         typer.echo("--duplicates lists the groups of duplicates.")
     if output is not None:

@@ -217,9 +217,10 @@ def key(
             emit(as_json, "serve key", {"key": made, "scopes": scope}, made)
         else:
             lines = [
-                f"{one.id} {one.name!r}: {', '.join(one.scopes)}{' (revoked)' * one.is_revoked}" for one in keys.all()
+                f"{item.id} {item.name!r}: {', '.join(item.scopes)}{' (revoked)' * item.is_revoked}"
+                for item in keys.all()
             ]
-            emit(as_json, "serve key", {"keys": [one._asdict() for one in keys.all()]}, "\n".join(lines) or "no keys")
+            emit(as_json, "serve key", {"keys": [item._asdict() for item in keys.all()]}, "\n".join(lines) or "no keys")
 
 
 def train(name: str, source: str, ranker: str, parameters: str) -> None:
@@ -362,10 +363,12 @@ def replay(
         raise InputError(f"{rows} has no {missing}, which join its rows with the clicks; add them.")
     examination = None if bias == "log" else read_bias(bias, clicks, data)
     scores = predict_with_qid(fitted.ranker, with_names(data.X, data.names), data.qid)
-    found = estimate(clicks, scores, data.qid, data.docids, metric=metric, method=method, bias=examination, level=level)
-    new, old, gain = found.new, found.old, found.difference
+    result = estimate(
+        clicks, scores, data.qid, data.docids, metric=metric, method=method, bias=examination, level=level
+    )
+    new, old, gain = result.new, result.old, result.difference
     if as_json:
-        print_json("replay", {"model": model, "new": new, "old": old, "difference": gain, "assumes": found.assumes})
+        print_json("replay", {"model": model, "new": new, "old": old, "difference": gain, "assumes": result.assumes})
         return
     verdict = "better" if gain.low > 0.0 else "worse" if gain.high < 0.0 else "not distinguishable from it"
     typer.echo(
@@ -373,7 +376,7 @@ def replay(
         f"new ranker, {old.value:.4f} ({old.low:.4f} to {old.high:.4f}) for the lists shown\n"
         f"difference {gain.value:+.4f} ({gain.low:+.4f} to {gain.high:+.4f}): the new ranker is {verdict}\n"
         f"from {new.n_impressions} lists and {new.n_clicks} clicks, effective sample size {new.n_effective:.0f}; "
-        f"assumes that {found.assumes}"
+        f"assumes that {result.assumes}"
     )
 
 
@@ -389,13 +392,13 @@ def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple
     from corank_lab.cli.serve import open_place
 
     with open_place(str(place), must_exist=True) as store:
-        found = logged_rows(EventLog(store), lists)
+        result = logged_rows(EventLog(store), lists)
     if getattr(fitted.ranker, "has_prior_", False):
         raise InputError(
             f"{fitted.path} adds what it learnt to a prior, which replay does not read; compare by interleaving."
         )
     data = Collection(
-        found.X, np.full(len(found.X), np.nan), found.names, _qid=lambda: found.qid, _docids=lambda: found.docids
+        result.X, np.full(len(result.X), np.nan), result.names, _qid=lambda: result.qid, _docids=lambda: result.docids
     )
     require_model_features(data, place, fitted)
-    return found.log, data
+    return result.log, data

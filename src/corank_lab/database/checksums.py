@@ -94,12 +94,12 @@ def check_database(connection: sqlite3.Connection) -> None:
     if execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() != (_schema(execute),):
         raise Damage("the definition of a table or trigger was changed")
     for table in checked_tables(execute):
-        found = execute(
+        result = execute(
             f"SELECT rowid FROM {table} WHERE NOT ({is_sound(execute, table)}) LIMIT {MAX_SHOWN}"
         ).fetchall()
-        if found:
-            numbers = ", ".join(str(number) for (number,) in found)
-            raise Damage(f"{table}: row {numbers}{' and maybe more' * (len(found) == MAX_SHOWN)}")
+        if result:
+            numbers = ", ".join(str(number) for (number,) in result)
+            raise Damage(f"{table}: row {numbers}{' and maybe more' * (len(result) == MAX_SHOWN)}")
 
 
 def readable(connection: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterator[tuple[int, bool, Any]]:
@@ -189,8 +189,8 @@ def _damage(content: bytes) -> str:
     kind, _, page, _, *salts = struct.unpack(">4sIIIII", content[:24])
     order = ">" if kind[3:] == b"\x83" else "<"
     stated = np.frombuffer(content[24:HEADER], dtype=">u4").astype(np.uint32)
-    found = _checksums(np.frombuffer(content[:24], dtype=f"{order}u4")[None], np.zeros((1, 2), dtype=np.uint32))
-    if kind[:3] != MAGIC or (found != stated).any() or not 512 <= page <= 65536:
+    result = _checksums(np.frombuffer(content[:24], dtype=f"{order}u4")[None], np.zeros((1, 2), dtype=np.uint32))
+    if kind[:3] != MAGIC or (result != stated).any() or not 512 <= page <= 65536:
         return "its header was changed"
     n_frames = (len(content) - HEADER) // (FRAME + page)
     frames = np.frombuffer(content, np.uint8, n_frames * (FRAME + page), HEADER).reshape(n_frames, FRAME + page)
@@ -215,8 +215,8 @@ def _checksums(words: NDArray[Any], before: NDArray[np.uint32]) -> NDArray[np.ui
     # what a word adds to a and b at the end: (a, b) is multiplied by ((1, 1), (1, 2)) after every pair
     power, coefficients = np.eye(2, dtype=np.uint32), np.empty((2 * n, 2), dtype=np.uint32)
     step = np.array([[1, 1], [1, 2]], dtype=np.uint32)
-    for at in reversed(range(n)):
-        coefficients[2 * at], coefficients[2 * at + 1] = power[:, 0] + power[:, 1], power[:, 1]
+    for i in reversed(range(n)):
+        coefficients[2 * i], coefficients[2 * i + 1] = power[:, 0] + power[:, 1], power[:, 1]
         power = power @ step
     return words.astype(np.uint32) @ coefficients + before @ power.T
 

@@ -78,24 +78,24 @@ class Writer:
         self._thread.join()
         with suppress(queue.Empty):
             while True:
-                found = self._jobs.get_nowait()
-                if found is not None:
-                    found[1].set_exception(RuntimeError("the store is closed"))
+                result = self._jobs.get_nowait()
+                if result is not None:
+                    result[1].set_exception(RuntimeError("the store is closed"))
 
     def _work(self) -> None:
         is_last = False
         while not is_last:
-            found = self._jobs.get()
+            result = self._jobs.get()
             batch = []
-            while found is not None:
-                batch.append(found)
+            while result is not None:
+                batch.append(result)
                 if len(batch) == MAX_JOBS:
                     break
                 try:
-                    found = self._jobs.get_nowait()
+                    result = self._jobs.get_nowait()
                 except queue.Empty:
                     break
-            is_last = found is None
+            is_last = result is None
             if batch:
                 self._run_all(batch)
         if self._connection is not None:
@@ -108,8 +108,8 @@ class Writer:
             if len(batch) == 1:
                 batch[0][1].set_exception(error)
             else:
-                for one in batch:
-                    self._run_all([one])
+                for item in batch:
+                    self._run_all([item])
             return
         try:
             self._confirm(self._connection)
@@ -326,6 +326,6 @@ class Statements:
 def _storable(values: Sequence[Any]) -> list[Any]:
     """Replace half characters, which have no UTF-8, and NUL, which PostgreSQL refuses."""
     return [
-        one.encode("utf-8", "replace").decode().replace("\x00", "\ufffd") if isinstance(one, str) else one
-        for one in values
+        value.encode("utf-8", "replace").decode().replace("\x00", "\ufffd") if isinstance(value, str) else value
+        for value in values
     ]

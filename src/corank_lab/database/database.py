@@ -177,8 +177,8 @@ class Database(Connections):
 
     def file(self, project: str, name: str) -> tuple[str, bytes] | None:
         """Return media type and content of a file."""
-        found = self._files(project, name) if name else []
-        return found[0] if found else None
+        result = self._files(project, name) if name else []
+        return result[0] if result else None
 
     def file_names(self, project: str) -> set[str]:
         """Return the names of the files of a project."""
@@ -206,9 +206,9 @@ class Database(Connections):
 
         def job(db: Statements) -> str:
             # the new token is added last: if the clock went back, it would seem to be the oldest
-            found = "SELECT id FROM judges WHERE project IS NULL AND is_opened = ? ORDER BY created DESC, id"
+            result = "SELECT id FROM judges WHERE project IS NULL AND is_opened = ? ORDER BY created DESC, id"
             for is_opened, most in ((0, OWNER_TOKENS - 1), (1, OWNER_TOKENS)):
-                for (id,) in db(found, is_opened).fetchall()[most:]:
+                for (id,) in db(result, is_opened).fetchall()[most:]:
                     db("DELETE FROM judges WHERE id = ?", id)
             return _add_judge(db, Judge(secrets.token_urlsafe(6), None, name, is_owner=True))
 
@@ -275,13 +275,13 @@ class Database(Connections):
 
         def job(db: Statements) -> tuple[StoredAnswer, bool]:
             values = (project, judge, client, item, action, line, time, __version__)
-            found = db(_INSERT, *values).fetchone()
-            if found is None:
+            result = db(_INSERT, *values).fetchone()
+            if result is None:
                 before = db(f"{self._answers} AND judge = ? AND client_id = ?", project, judge, client)
                 return self._answer(before.fetchone()), False
             if not keep_hold:
                 db("DELETE FROM holds WHERE project = ? AND judge = ? AND item = ?", project, judge, item)
-            return StoredAnswer(int(found[0]), judge, item, action, json.loads(line), time, client), True
+            return StoredAnswer(int(result[0]), judge, item, action, json.loads(line), time, client), True
 
         return self.run(job)
 
@@ -313,8 +313,8 @@ class Database(Connections):
 
     def claim(self, project: str, judge: str, candidates: Sequence[ClaimableItem], seen: int) -> str | None:
         """Hold the first candidate that enough other judges neither hold nor have just answered."""
-        found = self.claim_group(project, judge, [[one] for one in candidates], seen)
-        return found[0] if found else None
+        result = self.claim_group(project, judge, [[candidate] for candidate in candidates], seen)
+        return result[0] if result else None
 
     def claim_group(self, project: str, judge: str, groups: Sequence[Sequence[ClaimableItem]], seen: int) -> list[str]:
         """Hold all free candidates of the first group that has one, instead of what the judge held before."""
@@ -349,8 +349,8 @@ class Database(Connections):
     def held_by(self, project: str, judge: str) -> str | None:
         """Return an item that a judge holds, None without one."""
         now = datetime.now(UTC).timestamp()
-        found = self.read("SELECT item FROM holds WHERE project = ? AND judge = ? AND until > ?", project, judge, now)
-        return str(found[0][0]) if found else None
+        result = self.read("SELECT item FROM holds WHERE project = ? AND judge = ? AND until > ?", project, judge, now)
+        return str(result[0][0]) if result else None
 
     def holds(self, project: str) -> list[tuple[str, str]]:
         """Return what judges hold: item and judge."""

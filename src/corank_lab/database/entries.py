@@ -52,13 +52,13 @@ class JournalEntry:
     @cache
     def names(cls) -> list[str]:
         """Return the keys of a line."""
-        names = [one.name for one in fields(cls) if one.name != "place"]
+        names = [field.name for field in fields(cls) if field.name != "place"]
         return [name for name in names if name not in STAMP] + list(STAMP)
 
     def values(self) -> dict[str, Any]:
         """Return the fields of the line; empty ones are left out."""
-        found = ((name, getattr(self, name)) for name in self.names())
-        return {name: value for name, value in found if value not in ("", (), None)}
+        result = ((name, getattr(self, name)) for name in self.names())
+        return {name: value for name, value in result if value not in ("", (), None)}
 
     def unknown(self, name: str, what: str) -> InputError:
         """Return the error for an entry about something that the judged file does not hold."""
@@ -131,15 +131,15 @@ def _parse_line(kind: type[E], line: bytes, where: str) -> E:
 def journal_paths(folder: Path) -> list[Path]:
     """Return the files of JSON lines in a folder, by name; raise if a link leads out of its parent."""
     home = Path(os.path.realpath(folder.parent))
-    found = sorted(folder.glob("*.jsonl"))
-    for path in found:
+    result = sorted(folder.glob("*.jsonl"))
+    for path in result:
         place = Path(os.path.realpath(path))
         if home not in place.parents:
             raise InputError(
                 f"{path} leads to {place} by a link, outside of {home}; answers are kept inside it, so replace the "
                 "link by the folder or file itself."
             )
-    return found
+    return result
 
 
 def split_journal(content: bytes, path: Path) -> dict[str, bytes]:
@@ -155,10 +155,10 @@ def split_journal(content: bytes, path: Path) -> dict[str, bytes]:
     names = set(judges) - {""}
     if len(names) < 2 and not (names and path.stem.isdecimal()):
         return {path.stem: complete}
-    found: dict[str, list[bytes]] = {}
+    result: dict[str, list[bytes]] = {}
     for judge, line in zip(judges, lines, strict=True):
-        found.setdefault(judge or path.stem, []).append(line + b"\n")
-    return {judge: b"".join(listed) for judge, listed in found.items()}
+        result.setdefault(judge or path.stem, []).append(line + b"\n")
+    return {judge: b"".join(listed) for judge, listed in result.items()}
 
 
 def _judge_in(line: bytes) -> str:
@@ -204,4 +204,4 @@ def _whole(value: Any) -> Any:
     # half characters come from terminals that are not UTF-8, and have no UTF-8 themselves
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
-    return [_whole(one) for one in value] if isinstance(value, tuple) else value
+    return [_whole(item) for item in value] if isinstance(value, tuple) else value

@@ -131,33 +131,33 @@ class Journal(ABC, Generic[E]):
             self.refresh()
             return
         self._reset()
-        found = self.find(wanted, file)
-        if found is None:
+        result = self.find(wanted, file)
+        if result is None:
             named = {**settings, "files": wanted, "file": file}
             # two processes that start at once make one project
             n_before = len(self.store.projects())
             id = hashlib.sha256(f"{self.kind} {wanted} {n_before}".encode()).hexdigest()
             name = file.split(".")[0] or "unnamed"
-            found = self.store.add_project(self.kind, name, named, payload(), files=files, upload=id)
+            result = self.store.add_project(self.kind, name, named, payload(), files=files, upload=id)
             self.is_new = True
-        if found.settings.get("files") != wanted:
-            known = {**found.settings, "files": wanted, "file": file}
-            self.store.change_payload(found.id, payload(), files or {}, known)
-            found, self.is_new = replace(found, settings=known), True
-        self.project = found
-        if file and found.settings.get("file") != file:  # of version 0.2, or renamed
+        if result.settings.get("files") != wanted:
+            known = {**result.settings, "files": wanted, "file": file}
+            self.store.change_payload(result.id, payload(), files or {}, known)
+            result, self.is_new = replace(result, settings=known), True
+        self.project = result
+        if file and result.settings.get("file") != file:  # of version 0.2, or renamed
             self.change_settings(files=wanted, file=file)
         self.refresh()
 
     def find(self, wanted: str, file: str) -> Project | None:
         """Find the project of a content."""
-        projects = [one for one in self.store.projects() if one.kind == self.kind]
-        for one in projects:
-            known = one.settings.get("files")
-            if known == wanted or (known is None and self.hash_of(self.store.payload(one.id)) == wanted):
-                return replace(one, settings={**one.settings, "files": wanted})
-        named = (one for one in projects if one.settings.get("file") == file)
-        return next((one for one in named if self.shares(self.store.payload(one.id))), None)
+        projects = [item for item in self.store.projects() if item.kind == self.kind]
+        for project in projects:
+            known = project.settings.get("files")
+            if known == wanted or (known is None and self.hash_of(self.store.payload(project.id)) == wanted):
+                return replace(project, settings={**project.settings, "files": wanted})
+        named = (item for item in projects if item.settings.get("file") == file)
+        return next((item for item in named if self.shares(self.store.payload(item.id))), None)
 
     def append(self, entry: E) -> None:
         """Append an entry. When this returns, it is on the disk; when it raises, nothing is stored."""
@@ -187,10 +187,10 @@ class Journal(ABC, Generic[E]):
 
     def by_judge(self) -> dict[str, list[E]]:
         """Return the entries of all judges."""
-        found: dict[str, list[E]] = {}
+        result: dict[str, list[E]] = {}
         for judge, entry in self.log:
-            found.setdefault(judge, []).append(entry)
-        return {judge: found[judge] for judge in sorted(found)}
+            result.setdefault(judge, []).append(entry)
+        return {judge: result[judge] for judge in sorted(result)}
 
     def import_files(self, paths: Sequence[Path]) -> int:
         """

@@ -103,10 +103,10 @@ class AppTables(NamedTuple):
 def version_of(connection: Any, dialect: str, app: str = "") -> int:
     """Return the version of a database, or of the tables of an app; 0 if there are none."""
     if dialect == "sqlite":
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'").fetchone()
+        result = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'").fetchone()
     else:
-        found = connection.execute("SELECT 1 WHERE to_regclass('meta') IS NOT NULL").fetchone()
-    if found is None:
+        result = connection.execute("SELECT 1 WHERE to_regclass('meta') IS NOT NULL").fetchone()
+    if result is None:
         return 0
     row = connection.execute(f"SELECT value FROM meta WHERE key = '{_key(app)}'").fetchone()
     return int(row[0]) if row else 0

@@ -34,9 +34,15 @@ def export_project(store: Database, project: Project) -> bytes:
             archive.writestr(f"files/{number}", content)
         lines = [
             json.dumps(
-                {"judge": one.judge, "item": one.item, "client_id": one.client_id, "time": one.time, "entry": one.entry}
+                {
+                    "judge": answer.judge,
+                    "item": answer.item,
+                    "client_id": answer.client_id,
+                    "time": answer.time,
+                    "entry": answer.entry,
+                }
             )
-            for one in store.answers(project.id)
+            for answer in store.answers(project.id)
         ]
         archive.writestr("answers.jsonl", "".join(line + "\n" for line in lines))
         archive.writestr("project.json", json.dumps(head))
@@ -56,12 +62,18 @@ def import_project(store: Database, content: bytes, kinds: Any, upload: str | No
             if head["kind"] not in kinds:
                 raise InputError(f"the file holds a project of the kind {head['kind']!r:.40}, which is unknown here.")
             files = {
-                str(one["name"]): (str(one["type"]), read_member(archive, f"files/{number}", _NAME))
-                for number, one in enumerate(head["files"])
+                str(item["name"]): (str(item["type"]), read_member(archive, f"files/{number}", _NAME))
+                for number, item in enumerate(head["files"])
             }
             rows = [
-                (str(one["judge"]), str(one["item"]), dict(one["entry"]), str(one["client_id"]), str(one["time"]))
-                for one in answers
+                (
+                    str(answer["judge"]),
+                    str(answer["item"]),
+                    dict(answer["entry"]),
+                    str(answer["client_id"]),
+                    str(answer["time"]),
+                )
+                for answer in answers
             ]
             name, settings, payload = str(head["name"]), dict(head["settings"]), head["payload"]
     except (*ZIP_DAMAGE, KeyError, TypeError, AttributeError) as error:
@@ -129,8 +141,8 @@ def find_import(store: Database, id: str) -> Import | None:
 
 def unfinished_imports(store: Database) -> list[Import]:
     """Return the uploads that have neither a project nor an error, the oldest first."""
-    found = f"SELECT {_COLUMNS} FROM imports WHERE project IS NULL AND error = '' ORDER BY created, id"
-    return [Import(*row) for row in store.read(found)]
+    result = f"SELECT {_COLUMNS} FROM imports WHERE project IS NULL AND error = '' ORDER BY created, id"
+    return [Import(*row) for row in store.read(result)]
 
 
 def files_of_import(store: Database, id: str) -> list[tuple[str, bytes]]:

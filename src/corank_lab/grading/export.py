@@ -30,32 +30,32 @@ def _final(session: GradingSession) -> JudgementList:
     if not len(rows):
         raise InputError("there are no grades yet; grade some documents first.")
     documents = [task.documents[row] for row in rows.tolist()]
-    queries = [task.queries[one.query].id for one in documents]
-    ids = [one.id for one in documents]
+    queries = [task.queries[document.query].id for document in documents]
+    ids = [document.id for document in documents]
     return JudgementList(grades[rows], as_texts(queries), as_texts(ids), query_texts=_query_texts(session))
 
 
 def _answers(session: GradingSession) -> JudgementList:
     """Return the answers of all judges."""
     task = session.task
-    found = [
+    result = [
         (task.documents[number], judge, entry)
         for judge in judges_in_order(session)
         for number, entry in sorted(session.judges[judge].items())
     ]
     return JudgementList(
-        np.array([np.nan if entry.grade is None else entry.grade for *_, entry in found], dtype=np.float64),
-        as_texts([task.queries[one.query].id for one, *_ in found]),
-        as_texts([one.id for one, *_ in found]),
-        as_texts([judge for _, judge, _ in found]),
-        as_texts([entry.action for *_, entry in found]),
-        as_texts([entry.text for *_, entry in found]),
+        np.array([np.nan if entry.grade is None else entry.grade for *_, entry in result], dtype=np.float64),
+        as_texts([task.queries[item.query].id for item, *_ in result]),
+        as_texts([item.id for item, *_ in result]),
+        as_texts([judge for _, judge, _ in result]),
+        as_texts([entry.action for *_, entry in result]),
+        as_texts([entry.text for *_, entry in result]),
         _query_texts(session),
     )
 
 
 def _query_texts(session: GradingSession) -> dict[str, str]:
-    return {one.id: one.text for one in session.task.queries}
+    return {query.id: query.text for query in session.task.queries}
 
 
 def _text(judgements: JudgementList, format: str, name: str = "", index: str = "") -> str:
@@ -70,20 +70,20 @@ def as_qrels(session: GradingSession) -> str:
 def as_queries(session: GradingSession) -> str:
     """Return the text of each query of the qrels, as a table."""
     rows: list[list[object]] = [["qid", "query", "information_need"]]
-    rows += [[encode_name(one.id), one.text, one.need] for one in session.task.queries]
+    rows += [[encode_name(query.id), query.text, query.need] for query in session.task.queries]
     return csv_text(rows)
 
 
 def as_letor(session: GradingSession, features: GradingFeatures) -> bytes:
     """Return LETOR text with the features of the graded documents."""
-    found = _final(session)
-    assert found.qid is not None
+    result = _final(session)
+    assert result.qid is not None
     rows = np.flatnonzero(~np.isnan(session.final()))
     # a sign # would begin the comment of a line
-    qid, docids = ([encode_name(one).replace("#", "%23") for one in ids] for ids in (found.qid, found.docids))
+    qid, docids = ([encode_name(id_).replace("#", "%23") for id_ in ids] for ids in (result.qid, result.docids))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "grades.txt")
-        write_letor(path, features.X[rows], found.y, np.array(qid), [f"docid = {one}" for one in docids])
+        write_letor(path, features.X[rows], result.y, np.array(qid), [f"docid = {docid}" for docid in docids])
         return path.read_bytes()
 
 
@@ -91,43 +91,43 @@ def as_features(session: GradingSession, features: GradingFeatures) -> str:
     """Return all documents as a table: query, document, final grade or nothing, features; for `corank compare`."""
     task = session.task
     rows: list[list[object]] = [["qid", "docid", "rating", *features.columns]]
-    for one, grade, values in zip(task.documents, session.final().tolist(), features.X.tolist(), strict=True):
-        rows.append([task.queries[one.query].id, one.id, int(grade) if grade == grade else "", *values])
+    for item, grade, values in zip(task.documents, session.final().tolist(), features.X.tolist(), strict=True):
+        rows.append([task.queries[item.query].id, item.id, int(grade) if grade == grade else "", *values])
     return csv_text(rows)
 
 
 def as_quepid_csv(session: GradingSession) -> str:
     """Return the CSV of Quepid: query, docid, rating; queries without a grade have an empty docid."""
-    found = _final(session)
-    assert found.qid is not None
-    graded = set(found.qid.tolist())
+    result = _final(session)
+    assert result.qid is not None
+    graded = set(result.qid.tolist())
     rows: list[list[object]] = [
-        [blank_before_formula(one.text), "", ""] for one in session.task.queries if one.id not in graded
+        [blank_before_formula(query.text), "", ""] for query in session.task.queries if query.id not in graded
     ]
-    return _text(found, "quepid") + csv_text(rows, keep_formulas=True)
+    return _text(result, "quepid") + csv_text(rows, keep_formulas=True)
 
 
 def as_quepid_book(session: GradingSession, name: str) -> str:
     """Return a book of Quepid, with the answers of all judges."""
     task, scale = session.task, session.scale
     pairs = []
-    for number, one in enumerate(task.documents):
+    for number, item in enumerate(task.documents):
         judgements: list[dict[str, Any]] = []
         for judge in judges_in_order(session):
-            found = session.judges[judge].get(number)
-            if found is not None:
+            result = session.judges[judge].get(number)
+            if result is not None:
                 judgements.append(
                     {
-                        "rating": None if found.grade is None else float(found.grade),
-                        "unrateable": found.action == "unrateable", "judge_later": found.action == "later",
-                        "user_email": judge, "explanation": found.text,
+                        "rating": None if result.grade is None else float(result.grade),
+                        "unrateable": result.action == "unrateable", "judge_later": result.action == "later",
+                        "user_email": judge, "explanation": result.text,
                     }
                 )  # fmt: skip
-        query = task.queries[one.query]
+        query = task.queries[item.query]
         pairs.append(
             {
-                "query_text": query.text, "doc_id": one.id, "position": one.position, "information_need": query.need,
-                "document_fields": dict(one.fields), "notes": "", "options": {}, "judgements": judgements,
+                "query_text": query.text, "doc_id": item.id, "position": item.position, "information_need": query.need,
+                "document_fields": dict(item.fields), "notes": "", "options": {}, "judgements": judgements,
             }
         )  # fmt: skip
     book = {

@@ -40,7 +40,7 @@ class GradingFeatures(NamedTuple):
 
 def own_columns(task: GradingTask) -> list[str]:
     """Return the numeric columns of a task besides the score of a search engine."""
-    return [one for one in task.columns if one.casefold() not in SCORES]
+    return [column for column in task.columns if column.casefold() not in SCORES]
 
 
 def grading_features(task: GradingTask, *, use_texts: bool = True) -> GradingFeatures:
@@ -54,9 +54,9 @@ def grading_features(task: GradingTask, *, use_texts: bool = True) -> GradingFea
     (['bm25 text', 'words text', 'length text'], 'bm25 text', [1.0, 0.5])
     """
     columns, parts = list(task.columns), [task.X]
-    scores = [one for one in columns if one.casefold() in SCORES]
+    scores = [column for column in columns if column.casefold() in SCORES]
     if task.has_order and not scores:
-        place = np.array([one.position for one in task.documents], dtype=np.float64)
+        place = np.array([document.position for document in task.documents], dtype=np.float64)
         parts.append(1.0 / np.log2(1.0 + np.maximum(place, 1.0))[:, None])  # the discount of nDCG
         columns.append(RANK)
         scores.append(RANK)
@@ -69,21 +69,21 @@ def grading_features(task: GradingTask, *, use_texts: bool = True) -> GradingFea
             "the documents have no numeric columns, no known order, and no texts that may be used, so there is nothing "
             "to learn from; start a project with a table that has them."
         )
-    prior = (*scores, *(one for one in columns if one.startswith("bm25 ")))
+    prior = (*scores, *(column for column in columns if column.startswith("bm25 ")))
     return GradingFeatures(np.hstack(parts), columns, prior[0] if prior else None)
 
 
 def _texts(task: GradingTask) -> dict[str, list[str]]:
     """Return the text of each document, and the titles if there are both."""
     titles, texts = [], []
-    for one in task.documents:
-        title = title_column(one.fields)
-        titles.append(one.fields[title] if title else "")
-        texts.append(" ".join(value for name, value in one.fields.items() if name not in task.columns))
-    found = {"text": texts, "title": titles}
+    for document in task.documents:
+        title = title_column(document.fields)
+        titles.append(document.fields[title] if title else "")
+        texts.append(" ".join(value for name, value in document.fields.items() if name not in task.columns))
+    result = {"text": texts, "title": titles}
     if not any(titles) or texts == titles:
-        del found["title"]
-    return found if any(texts) else {}
+        del result["title"]
+    return result if any(texts) else {}
 
 
 def _shared_words(task: GradingTask, texts: Sequence[str]) -> NDArray[np.float64]:
@@ -91,14 +91,14 @@ def _shared_words(task: GradingTask, texts: Sequence[str]) -> NDArray[np.float64
     from corank.text import BM25, Corpus, as_matrix
 
     known: dict[tuple[str, str], int] = {}
-    row = [known.setdefault((one.id, text), len(known)) for one, text in zip(task.documents, texts, strict=True)]
+    row = [known.setdefault((item.id, text), len(known)) for item, text in zip(task.documents, texts, strict=True)]
     corpus = Corpus.of([text for _, text in known], language=None, stop_words=None)
     index = BM25().to_index(corpus)
     shape = (corpus.n_documents, corpus.n_terms)
     starts, docs, _ = corpus.postings
     weights = sparse.csc_array((index.weights, docs.astype(np.int32), starts.astype(np.int64)), shape=shape).tocsr()
-    counts = as_matrix(corpus.count([one.text for one in task.queries]), corpus.n_terms)
-    asked = counts[[one.query for one in task.documents]]
+    counts = as_matrix(corpus.count([item.text for item in task.queries]), corpus.n_terms)
+    asked = counts[[document.query for document in task.documents]]
     bm25 = np.asarray((asked * weights[row]).sum(axis=1))
     n_words = np.maximum((asked > 0).sum(axis=1), 1)
     words = np.asarray(((asked > 0) * (corpus.counts[row] > 0)).sum(axis=1)) / n_words

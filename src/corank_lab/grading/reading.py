@@ -45,12 +45,12 @@ class GradingFile(NamedTuple):
 
 def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
     """Read queries, documents and grades that they have already."""
-    if any(suffix_of(one) == ".index" for one in (path, *more_paths)):
+    if any(suffix_of(entry) == ".index" for entry in (path, *more_paths)):
         raise InputError(
             "an index is opened by the command line: corank lab --grade queries.csv --index wiki.index --texts "
             "documents.jsonl."
         )
-    first, *rest = sorted([path, *more_paths], key=lambda one: suffix_of(one) in _TABLES)
+    first, *rest = sorted([path, *more_paths], key=lambda item: suffix_of(item) in _TABLES)
     if suffix_of(first) not in _TABLES and suffix_of(first) != ".json":
         return GradingFile(_of_run(first, rest), [])
     if more_paths:
@@ -77,11 +77,11 @@ def _of_table(path: Path) -> GradingFile:
             "if there are grades."
         )
     lower = {column.casefold(): column for column in reversed(columns)}
-    text_column = next((lower[one] for one in _TEXTS if one in lower), None)
-    need_column = next((lower[one] for one in _NEEDS if one in lower), None)
-    place_column = next((lower[one] for one in _POSITIONS if one in lower), None)
-    shown = [one for one in columns if one not in (roles.qid, roles.docid, roles.y, roles.judge, place_column)]
-    shown = [one for one in shown if one not in (text_column, need_column) and one.casefold() not in _REASONS]
+    text_column = next((lower[item] for item in _TEXTS if item in lower), None)
+    need_column = next((lower[item] for item in _NEEDS if item in lower), None)
+    place_column = next((lower[item] for item in _POSITIONS if item in lower), None)
+    shown = [item for item in columns if item not in (roles.qid, roles.docid, roles.y, roles.judge, place_column)]
+    shown = [item for item in shown if item not in (text_column, need_column) and item.casefold() not in _REASONS]
     builder = TaskBuilder(str(path))
     cells: list[dict[str, Any]] = []
     for where, row in rows:
@@ -89,7 +89,7 @@ def _of_table(path: Path) -> GradingFile:
         if not document:  # a query of Quepid without a document
             continue
         query = _text(row.get(roles.qid))
-        fields = {one: text for one in shown if (text := _text(row.get(one)))}
+        fields = {item: text for item in shown if (text := _text(row.get(item)))}
         position = _text(row.get(place_column)) if place_column else ""
         need = _text(row.get(need_column)) if need_column else ""
         text = (_text(row.get(text_column)) if text_column else "") or query
@@ -99,7 +99,7 @@ def _of_table(path: Path) -> GradingFile:
             cells.append(row)
         if roles.y is not None and (grade := _text(row.get(roles.y))):
             builder.grade(where, query, document, grade, (_text(row.get(roles.judge)) if roles.judge else "") or "file")
-    X, names = _features(cells, [one for one in shown if one in roles.features])
+    X, names = _features(cells, [item for item in shown if item in roles.features])
     return builder.result(X, names)
 
 
@@ -114,8 +114,8 @@ def _of_book(path: Path) -> GradingFile:
     if not isinstance(book, dict) or not isinstance(pairs, list):
         raise InputError(f"{path} has no list query_doc_pairs, so it is not a book of Quepid; export the book as JSON.")
     builder = TaskBuilder(str(path))
-    for at, pair in enumerate(pairs, 1):
-        where = f"{path}, query_doc_pairs {at}"
+    for i, pair in enumerate(pairs, 1):
+        where = f"{path}, query_doc_pairs {i}"
         if not isinstance(pair, dict) or pair.get("query_text") is None or pair.get("doc_id") is None:
             raise InputError(f"{where}: expected query_text and doc_id; check the export.")
         query, document, given = _text(pair["query_text"]), _text(pair["doc_id"]), pair.get("document_fields")
@@ -130,15 +130,15 @@ def _of_book(path: Path) -> GradingFile:
         builder.add(where, query, query, need, document, fields, position)
         builder.has_order |= bool(position)
         judgements = pair.get("judgements")
-        for number, one in enumerate(judgements if isinstance(judgements, list) else (), 1):
-            if not isinstance(one, dict):
-                raise InputError(f"{where}: judgement {number} is {one!r:.60}; expected an object with a rating.")
-            judge = _text(one.get("user_email") or one.get("user_id")) or f"unknown {number}"
-            note = _text(one.get("explanation"))
-            if one.get("unrateable") or one.get("judge_later"):
-                builder.other(query, document, "unrateable" if one.get("unrateable") else "later", judge, note)
-            elif one.get("rating") is not None:
-                builder.grade(where, query, document, _text(one["rating"]), judge, note)
+        for number, item in enumerate(judgements if isinstance(judgements, list) else (), 1):
+            if not isinstance(item, dict):
+                raise InputError(f"{where}: judgement {number} is {item!r:.60}; expected an object with a rating.")
+            judge = _text(item.get("user_email") or item.get("user_id")) or f"unknown {number}"
+            note = _text(item.get("explanation"))
+            if item.get("unrateable") or item.get("judge_later"):
+                builder.other(query, document, "unrateable" if item.get("unrateable") else "later", judge, note)
+            elif item.get("rating") is not None:
+                builder.grade(where, query, document, _text(item["rating"]), judge, note)
     return builder.result(scale=_book_scale(book))
 
 
@@ -147,13 +147,13 @@ def _book_scale(book: Mapping[str, Any]) -> GradingScale | None:
     if isinstance(grades, str):
         grades = grades.split(",")
     try:
-        numbers = sorted({int(float(one)) for one in grades}) if isinstance(grades, list) else []
+        numbers = sorted({int(float(grade)) for grade in grades}) if isinstance(grades, list) else []
     except (TypeError, ValueError, OverflowError):
         return None
     names = {_text(k): _text(v) for k, v in labels.items()} if isinstance(labels, dict) else {}
     if len(numbers) < 2 or numbers[0] < 0 or numbers[-1] > MAX_GRADE:
         return None
-    return GradingScale(tuple(numbers), tuple(names.get(str(one), "") for one in numbers))
+    return GradingScale(tuple(numbers), tuple(names.get(str(number), "") for number in numbers))
 
 
 def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
@@ -164,9 +164,11 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
         columns, rows = _rows(table)
         roles = ColumnChoice(y=False).roles(columns, table)
         if roles.docid is not None and roles.qid is None:
-            others = [one for one in columns if one != roles.docid]
+            others = [column for column in columns if column != roles.docid]
             for _, row in rows:
-                texts[_text(row.get(roles.docid))] = {one: text for one in others if (text := _text(row.get(one)))}
+                texts[_text(row.get(roles.docid))] = {
+                    other: text for other in others if (text := _text(row.get(other)))
+                }
         elif roles.qid is not None and len(columns) > 1:
             queries |= _queries(columns, roles.qid, rows)
         else:
@@ -186,7 +188,7 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
 
 def _queries(columns: Sequence[str], qid: str, rows: LocatedRows) -> dict[str, str]:
     """Return the texts of queries by id; the id is the text if there is no other column."""
-    other = next((one for one in columns if one != qid), qid)
+    other = next((column for column in columns if column != qid), qid)
     return {id: _text(row.get(other)) or id for _, row in rows if (id := _text(row.get(qid)))}
 
 
@@ -198,10 +200,10 @@ def read_queries(path: Path) -> dict[str, str]:
         return read_texts(path)
     columns, rows = _rows(path)
     qid = ColumnChoice(y=False).roles(columns, path).qid
-    found = {} if qid is None else _queries(columns, qid, rows)
-    if qid is None or not found:
+    result = {} if qid is None else _queries(columns, qid, rows)
+    if qid is None or not result:
         raise InputError(f"{path} has no queries ({', '.join(columns[:8])}); name the columns qid and query_text.")
-    return found
+    return result
 
 
 def pool_from_index(queries: Mapping[str, str], index: Path, texts: Sequence[Path], depth: int = 20) -> GradingTask:
@@ -218,7 +220,7 @@ def pool_from_index(queries: Mapping[str, str], index: Path, texts: Sequence[Pat
     wanted = set(map(str, corpus.ids[np.unique(hits.documents[hits.documents >= 0])]))
     if not wanted:
         raise InputError(f"no query shares a word with a document of {index}; check the {len(queries)} queries.")
-    fields = {name: found for path in texts for name, found in read_document_fields(path) if name in wanted}
+    fields = {name: matches for path in texts for name, matches in read_document_fields(path) if name in wanted}
     absent = sorted(wanted - set(fields))
     if absent:
         raise InputError(
@@ -257,7 +259,7 @@ class TaskBuilder:
         if query not in self._queries:
             number = self._queries[query] = len(self._made)
             id = f"q{number + 1}" if _BLANK.search(query) or len(query) > 40 else query
-            while any(one.id == id for one in self._made):
+            while any(item.id == id for item in self._made):
                 id += "_"
             self._made.append(GradingQuery(id, text, need))
             self._counts.append(0)
@@ -305,16 +307,16 @@ class TaskBuilder:
 
 def _features(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[Any, list[str]]:
     """Return the numeric columns without gaps."""
-    found, names = [], []
+    result, names = [], []
     for column in columns:
         try:
             values = np.array([float(row.get(column, "")) for row in rows], dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             continue
         if np.isfinite(values).all():
-            found.append(values)
+            result.append(values)
             names.append(column)
-    return (np.column_stack(found), names) if found else (None, [])
+    return (np.column_stack(result), names) if result else (None, [])
 
 
 def _text(value: Any) -> str:

@@ -76,8 +76,8 @@ class GradingSession:
             raise InputError(f"order is {order!r}; pass one of {', '.join(ORDERS)}.")
         self.task, self.scale, self.order = task, scale or task.scale or GradingScale(), order
         n = len(task.documents)
-        query = np.array([one.query for one in task.documents])
-        position = np.array([one.position for one in task.documents])
+        query = np.array([document.query for document in task.documents])
+        position = np.array([document.position for document in task.documents])
         rank = np.empty(n, dtype=np.int64)
         by_query = np.lexsort([np.arange(n), position, query])
         rank[by_query] = np.arange(n) - np.searchsorted(query[by_query], query[by_query])
@@ -113,10 +113,10 @@ class GradingSession:
 
     def number(self, entry: GradingEntry) -> int:
         """Return the number of the document of an entry."""
-        found = self.task.number.get(json.dumps([entry.query, entry.document]))
-        if found is None:
+        result = self.task.number.get(json.dumps([entry.query, entry.document]))
+        if result is None:
             raise entry.unknown(f"{entry.query}/{entry.document}", f"{len(self.task.documents)} documents")
-        return found
+        return result
 
     @property
     def n_answers(self) -> int:
@@ -138,8 +138,8 @@ class GradingSession:
     def open_for(self, judge: str, most: int = 60) -> list[Open]:
         """Return the documents that a judge may get next, the best first."""
         slots, free, later = self._open(judge)
-        found = list(dict.fromkeys(free[: 2 * most].tolist()))[:most] or later[:most]
-        return [Open(number, int(slots[number])) for number in found]
+        result = list(dict.fromkeys(free[: 2 * most].tolist()))[:most] or later[:most]
+        return [Open(number, int(slots[number])) for number in result]
 
     def open_lists(self, judge: str, most: int = 60) -> list[list[Open]]:
         """Return the result lists in which a judge may grade documents, the best first."""
@@ -149,25 +149,25 @@ class GradingSession:
         chosen = list(first | dict.fromkeys(self._list[later].tolist()))[:most]
         numbers = np.union1d(free, np.array(later, dtype=np.int64)).astype(np.int64)
         numbers = numbers[np.isin(self._list[numbers], chosen)]
-        found: dict[int, list[Open]] = {one: [] for one in chosen}
+        result: dict[int, list[Open]] = {item: [] for item in chosen}
         for number in numbers[np.argsort(self._rank[numbers], kind="stable")].tolist():
-            found[int(self._list[number])].append(Open(number, int(slots[number])))
-        return list(found.values())
+            result[int(self._list[number])].append(Open(number, int(slots[number])))
+        return list(result.values())
 
     def list_of(self, number: int) -> list[int]:
         """Return the result list of a document."""
         wanted = self._needed > 0
         wanted[number] = True
-        found = np.flatnonzero((self._list == self._list[number]) & wanted)
-        return [int(one) for one in found[np.argsort(self._rank[found], kind="stable")]]
+        result = np.flatnonzero((self._list == self._list[number]) & wanted)
+        return [int(item) for item in result[np.argsort(self._rank[result], kind="stable")]]
 
     def list_after(self, judge: str, number: int) -> list[Open]:
         """Return the result list that a judge gets after that of a document."""
-        lists = {int(self._list[one[0].number]): one for one in self.open_lists(judge, most=len(self._list))}
+        lists = {int(self._list[entry[0].number]): entry for entry in self.open_lists(judge, most=len(self._list))}
         here = int(self._list[number])
         lists.pop(here, None)
         if self.order != "model":  # the next one of the file, then the first again
-            lists = dict(sorted(lists.items(), key=lambda one: (one[0] < here, one[0])))
+            lists = dict(sorted(lists.items(), key=lambda item: (item[0] < here, item[0])))
         return next(iter(lists.values()), [])
 
     def _open(self, judge: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
@@ -181,7 +181,7 @@ class GradingSession:
             order = np.concatenate([self._ahead, order])
         free = order[(slots[order] > 0) & ~is_mine[order]]
         # the oldest first
-        later = [number for number, one in mine.items() if one.action == "later" and slots[number] > 0]
+        later = [number for number, item in mine.items() if item.action == "later" and slots[number] > 0]
         return slots, free, later
 
     def suggest(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -189,11 +189,11 @@ class GradingSession:
         from corank.models import RankRLS
 
         X = self._rows()
-        qid = np.array([one.query for one in self.task.documents])
+        qid = np.array([document.query for document in self.task.documents])
         kept = np.flatnonzero(self._needed > 0)
         model: Any = None
         judged = kept[~np.isnan(y[kept])]
-        has_pairs = any(len(set(y[judged[qid[judged] == one]])) > 1 for one in set(qid[judged]))
+        has_pairs = any(len(set(y[judged[qid[judged] == item]])) > 1 for item in set(qid[judged]))
         if has_pairs:
             model = RankRLS().fit(X[judged], y[judged], qid=qid[judged])
         strategy = "uncertain" if has_pairs else "representative"
@@ -206,11 +206,11 @@ class GradingSession:
     def final(self, rule: str = "median") -> NDArray[np.float64]:
         """Return one grade per document: the settled one, else that of all judges together."""
         n = len(self.task.documents)
-        rows = [(at, one.grade) for mine in self.judges.values() for at, one in mine.items() if one.grade is not None]
+        rows = [(i, item.grade) for mine in self.judges.values() for i, item in mine.items() if item.grade is not None]
         result = np.full(n, np.nan)
         if rows:
             # every document once, so that numbers stay as they are
-            numbers = np.concatenate([np.arange(n), [at for at, _ in rows]]).astype(np.int64)
+            numbers = np.concatenate([np.arange(n), [i for i, _ in rows]]).astype(np.int64)
             grades = np.concatenate([np.full(n, np.nan), [float(grade) for _, grade in rows]])
             result = JudgeGrades.of_documents(numbers, grades).aggregate(rule)
         for number, grade in self.settled.items():
@@ -221,17 +221,17 @@ class GradingSession:
         """Return the grades of each document by judge."""
         table: list[dict[str, int]] = [{} for _ in self.task.documents]
         for judge, mine in self.judges.items():
-            for number, one in mine.items():
-                if one.grade is not None:
-                    table[number][judge] = one.grade
+            for number, item in mine.items():
+                if item.grade is not None:
+                    table[number][judge] = item.grade
         return table
 
     def conflicts(self) -> list[int]:
         """Return the documents with different grades that were not settled, the largest difference first."""
         spread = {
-            number: max(found.values()) - min(found.values())
-            for number, found in enumerate(self.grades())
-            if len(set(found.values())) > 1 and number not in self.settled
+            number: max(result.values()) - min(result.values())
+            for number, result in enumerate(self.grades())
+            if len(set(result.values())) > 1 and number not in self.settled
         }
         return sorted(spread, key=lambda number: (-spread[number], number))
 
@@ -268,8 +268,8 @@ class GradingSession:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         texts = [
-            f"{self.task.queries[one.query].text} {' '.join(one.fields.values())} {one.id}"
-            for one in self.task.documents
+            f"{self.task.queries[document.query].text} {' '.join(document.fields.values())} {document.id}"
+            for document in self.task.documents
         ]
         return TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+", max_features=50_000).fit_transform(texts)
 
@@ -321,23 +321,23 @@ def alpha_interval(
     >>> round(found.alpha, 2), found.low < found.alpha <= found.high, found.n_documents
     (0.88, True, 12)
     """
-    shared = [np.asarray(one, dtype=np.float64) for one in grades if len(one) > 1]
+    shared = [np.asarray(grade, dtype=np.float64) for grade in grades if len(grade) > 1]
     n = len(shared)
     nan = float("nan")
     if not n:
         return AlphaInterval(nan, nan, nan, 0)
-    sizes = np.array([len(one) for one in shared])
+    sizes = np.array([len(item) for item in shared])
     values, starts = np.concatenate(shared), np.cumsum(sizes) - sizes
     alpha = krippendorff(np.repeat(np.arange(n), sizes), values, level)
     rng = np.random.default_rng(random_state)
-    found = []
+    result = []
     for _ in range(resamples if n >= LEAST_DOCUMENTS else 0):
         drawn = rng.integers(n, size=n)
         # rows of the drawn documents, one after another
         ends = np.cumsum(sizes[drawn])
         rows = np.arange(ends[-1]) + np.repeat(starts[drawn] - (ends - sizes[drawn]), sizes[drawn])
-        found.append(krippendorff(np.repeat(np.arange(n), sizes[drawn]), values[rows], level))
-    kept = np.array([one for one in found if one == one])
+        result.append(krippendorff(np.repeat(np.arange(n), sizes[drawn]), values[rows], level))
+    kept = np.array([item for item in result if item == item])
     if not len(kept):
         return AlphaInterval(alpha, nan, nan, n)
     low, high = np.quantile(kept, [0.025, 0.975])

@@ -112,25 +112,27 @@ class GradingTask:
         if not self.documents:
             raise InputError("there are no documents to grade; give at least one query with a document.")
         if len(self.number) < len(self.documents):
-            twice = next(key for at, key in enumerate(self.keys) if self.number[key] != at)
+            twice = next(key for i, key in enumerate(self.keys) if self.number[key] != i)
             query, document = json.loads(twice)
             raise InputError(f"document {document!r} appears twice for query {query!r}; remove one of the rows.")
 
     @cached_property
     def keys(self) -> list[str]:
         """Key of each document: query and document as JSON."""
-        return [json.dumps([self.queries[one.query].id, one.id]) for one in self.documents]
+        return [json.dumps([self.queries[document.query].id, document.id]) for document in self.documents]
 
     @cached_property
     def number(self) -> dict[str, int]:
         """Number of each document, by key."""
-        return {key: at for at, key in enumerate(self.keys)}
+        return {key: i for i, key in enumerate(self.keys)}
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as JSON values."""
         return {
-            "queries": [[one.id, one.text, one.need] for one in self.queries],
-            "documents": [[one.query, one.id, dict(one.fields), one.position] for one in self.documents],
+            "queries": [[item.id, item.text, item.need] for item in self.queries],
+            "documents": [
+                [document.query, document.id, dict(document.fields), document.position] for document in self.documents
+            ],
             "X": self.X.tolist() if self.X.shape[1] else [],
             "columns": list(self.columns),
             "has_order": self.has_order,
@@ -139,8 +141,8 @@ class GradingTask:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> GradingTask:
         """Return the task of JSON values."""
-        queries = [GradingQuery(*one) for one in values["queries"]]
-        documents = [GradingDocument(*one) for one in values["documents"]]
+        queries = [GradingQuery(*value) for value in values["queries"]]
+        documents = [GradingDocument(*value) for value in values["documents"]]
         X, has_order = np.array(values["X"], dtype=np.float64), bool(values.get("has_order"))  # absent before 0.2
         return cls(queries, documents, X, values["columns"], has_order=has_order)
 
@@ -148,7 +150,7 @@ class GradingTask:
 def title_column(fields: Mapping[str, str]) -> str | None:
     """Return the column of the title of a document."""
     lower = {column.casefold(): column for column in reversed(list(fields))}
-    return next((lower[one] for one in ("title", "name", "headline", "label") if one in lower), None)
+    return next((lower[item] for item in ("title", "name", "headline", "label") if item in lower), None)
 
 
 @dataclass(frozen=True)

@@ -159,11 +159,11 @@ def _permit(page: PageRequest, route: Route) -> None:
     page.judges = judges_of(store, tokens)
     if tokens and not page.judges:
         page.site.cookie_attempts.count(page.request)
-    found = store.project(id) if id is not None and page.judges else None
-    page.judge = permit(route.permission, page.judges, id, found)
-    if id is not None and found is None:
+    result = store.project(id) if id is not None and page.judges else None
+    page.judge = permit(route.permission, page.judges, id, result)
+    if id is not None and result is None:
         raise HTTPError(404)
-    page.project = found
+    page.project = result
 
 
 async def _read_form(page: PageRequest) -> None:

@@ -112,15 +112,15 @@ def make_project(
     kind, preset = TASKS.get(kind, (kind, {}))
     if kind not in kinds:
         raise InputError(f"the kind of work is {kind!r}; choose one of {', '.join((*TASKS, *kinds))}.")
-    found = replace(sort_upload(files), report=report)
-    created = kinds[kind].create(found)
+    result = replace(sort_upload(files), report=report)
+    created = kinds[kind].create(result)
     report("save", 0.9)
-    settings = {one.name: one.default for one in kinds[kind].settings} | preset | dict(created.settings)
-    first = (found.tables[0].name if found.tables else next(iter(found.images))).split(".")[0]
-    rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
+    settings = {setting.name: setting.default for setting in kinds[kind].settings} | preset | dict(created.settings)
+    first = (result.tables[0].name if result.tables else next(iter(result.images))).split(".")[0]
+    rows = [(judge, item, entry, f"import-{i}", "") for i, (judge, item, entry) in enumerate(created.answers)]
     return store.add_project(
         kind, name or one_line(first, 100) or text("project.unnamed"), settings, created.payload,
-        files={**found.images, **created.files}, answers=rows, upload=upload,
+        files={**result.images, **created.files}, answers=rows, upload=upload,
     )  # fmt: skip
 
 
@@ -174,11 +174,11 @@ class Importer:
 
     def _read(self, id: str) -> bool:
         """Read an upload; return whether it became a project, or never will."""
-        found = find_import(self._store, id)
-        if found is None or found.project is not None or found.error or found.kind == ANY:
+        result = find_import(self._store, id)
+        if result is None or result.project is not None or result.error or result.kind == ANY:
             return True
-        if found.attempts >= MAX_ATTEMPTS:
-            fail_import(self._store, id, text("upload.attempts", n=found.attempts))
+        if result.attempts >= MAX_ATTEMPTS:
+            fail_import(self._store, id, text("upload.attempts", n=result.attempts))
             return True
         begin_import(self._store, id)
         words = [sys.executable, "-m", "corank_lab.pages.imports"]

@@ -51,12 +51,12 @@ def rich(text: str) -> Markup:
         lines: list[str] = []
         bullets: list[str] = []
         for line in part.split("\n"):
-            found = _BULLET.match(line)
-            if found:
+            result = _BULLET.match(line)
+            if result:
                 if lines:
                     blocks.append(_paragraph(lines))
                     lines = []
-                bullets.append(line[found.end() :])
+                bullets.append(line[result.end() :])
             elif bullets and line.startswith((" ", "\t")):
                 bullets[-1] += " " + line.strip()
             else:
@@ -83,35 +83,35 @@ def _paragraph(lines: list[str]) -> Markup:
 def _list(bullets: list[str]) -> Markup:
     return (
         Markup("<ul>")
-        + Markup("").join(Markup("<li>{}</li>").format(_inline(one)) for one in bullets)
+        + Markup("").join(Markup("<li>{}</li>").format(_inline(bullet)) for bullet in bullets)
         + Markup("</ul>")
     )
 
 
 def _inline(text: str) -> Markup:
     parts: list[Markup] = []
-    at = 0
-    for found in _LINK.finditer(text):
-        parts.append(_marks(text[at : found.start()]))
+    i = 0
+    for result in _LINK.finditer(text):
+        parts.append(_marks(text[i : result.start()]))
         parts.append(
-            Markup('<a href="{0}" rel="noopener noreferrer nofollow" target="_blank">{0}</a>').format(found[0])
+            Markup('<a href="{0}" rel="noopener noreferrer nofollow" target="_blank">{0}</a>').format(result[0])
         )
-        at = found.end()
-    parts.append(_marks(text[at:]))
+        i = result.end()
+    parts.append(_marks(text[i:]))
     return Markup("").join(parts)
 
 
 def _marks(text: str) -> Markup:
     parts: list[Markup] = []
-    at = 0
-    for found in _MARKS.finditer(text):
-        parts.append(escape(text[at : found.start()]))
+    i = 0
+    for result in _MARKS.finditer(text):
+        parts.append(escape(text[i : result.start()]))
         tag, inner = next(
-            (tag, inner) for tag, inner in zip(("code", "strong", "em"), found.groups(), strict=True) if inner
+            (tag, inner) for tag, inner in zip(("code", "strong", "em"), result.groups(), strict=True) if inner
         )
         parts.append(Markup(f"<{tag}>{{}}</{tag}>").format(inner))
-        at = found.end()
-    parts.append(escape(text[at:]))
+        i = result.end()
+    parts.append(escape(text[i:]))
     return Markup("").join(parts)
 
 
@@ -142,12 +142,12 @@ def highlight(text: str, words: Mapping[str, Sequence[str]]) -> Markup:
         return escape(text)
     pattern = re.compile("|".join(f"(?P<{side}>{part})" for side, part in given), re.IGNORECASE)
     parts: list[Markup] = []
-    at = 0
-    for found in pattern.finditer(text):
-        parts.append(escape(text[at : found.start()]))
-        parts.append(Markup('<mark class="{}">{}</mark>').format(found.lastgroup, found[0]))
-        at = found.end()
-    return Markup("").join([*parts, escape(text[at:])])
+    i = 0
+    for result in pattern.finditer(text):
+        parts.append(escape(text[i : result.start()]))
+        parts.append(Markup('<mark class="{}">{}</mark>').format(result.lastgroup, result[0]))
+        i = result.end()
+    return Markup("").join([*parts, escape(text[i:])])
 
 
 def record_values(unique: UniqueRecords, number: int, words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def record_values(unique: UniqueRecords, number: int, words: Mapping[str, Sequen
     records = unique.unique
     details = records.details[number]
     abstract = [part for part in re.split(r"\n+", clean(records.abstracts[number])) if part.strip()]
-    authors = [one_line(one, 100) for one in details.authors[:MAX_AUTHORS]]
+    authors = [one_line(author, 100) for author in details.authors[:MAX_AUTHORS]]
     more = len(details.authors) - len(authors)
     members = unique.members(number)[1:]
     return {
@@ -167,11 +167,14 @@ def record_values(unique: UniqueRecords, number: int, words: Mapping[str, Sequen
         "authors": "; ".join(authors) + (f" (+{more})" if more > 0 else ""),
         "journal": one_line(details.journal, 200),
         "links": links(details),
-        "keywords": [highlight(one_line(one, 80), words) for one in details.keywords[:MAX_KEYWORDS]],
+        "keywords": [highlight(one_line(keyword, 80), words) for keyword in details.keywords[:MAX_KEYWORDS]],
         "source": one_line(details.source, 100),
         "duplicates": [
-            {"title": one_line(unique.everything.titles[one], 160), "source": unique.everything.details[one].source}
-            for one in members
+            {
+                "title": one_line(unique.everything.titles[member], 160),
+                "source": unique.everything.details[member].source,
+            }
+            for member in members
         ],
         "evidence": unique.evidence(number),
     }
@@ -179,15 +182,15 @@ def record_values(unique: UniqueRecords, number: int, words: Mapping[str, Sequen
 
 def links(details: RecordDetails) -> list[tuple[str, str]]:
     """Return names and https addresses of a record: DOI, PubMed, and its own address if that is https."""
-    found = []
+    result = []
     if details.doi.startswith("10."):
-        found.append((f"doi:{one_line(details.doi, 80)}", f"https://doi.org/{quote(details.doi, safe='/:;()._-')}"))
+        result.append((f"doi:{one_line(details.doi, 80)}", f"https://doi.org/{quote(details.doi, safe='/:;()._-')}"))
     if details.pmid.isascii() and details.pmid.isdigit():
-        found.append((f"PubMed {details.pmid}", f"https://pubmed.ncbi.nlm.nih.gov/{details.pmid}/"))
+        result.append((f"PubMed {details.pmid}", f"https://pubmed.ncbi.nlm.nih.gov/{details.pmid}/"))
     address = clean(details.url).strip()
     if re.fullmatch(r"https://[^\s<>\"'`\\]+", address):
-        found.append((one_line(address.removeprefix("https://"), 60), address))
-    return found
+        result.append((one_line(address.removeprefix("https://"), 60), address))
+    return result
 
 
 def _pattern(words: Sequence[str]) -> str:

@@ -89,7 +89,7 @@ def add_project(page: PageRequest) -> Response:
     name = one_line(page.form.get("name", ""), 100)
     # the form and its files: sending both again, as after a double click, does not make another project
     upload = sha256(page.form.get("client_id", secrets.token_urlsafe()).encode("utf-8", "replace"))
-    for part in (kind, name, *(one for file in files for one in (file.name, sha256(file.content).hexdigest()))):
+    for part in (kind, name, *(item for file in files for item in (file.name, sha256(file.content).hexdigest()))):
         upload.update(f"\n{part}".encode("utf-8", "replace"))
     id = upload.hexdigest()[:24]
     if kind == ANY and files:
@@ -110,40 +110,40 @@ def add_project(page: PageRequest) -> Response:
 
 def import_progress(page: PageRequest) -> Response:
     """Show how far an upload is; then lead to its project, or say why there is none."""
-    found = find_import(page.site.store, page.request.path_params["upload"])
-    if found is None:
+    result = find_import(page.site.store, page.request.path_params["upload"])
+    if result is None:
         raise HTTPError(404)
-    if found.project is not None:
-        project = page.site.store.project(found.project)
-        return page.go(_start(project.kind if project else "", found.project, found.kind))
-    if found.error:
-        return page.render("message.html", 422, title=text("upload.failed"), message=found.error)
-    return _preview(page, found) if found.kind == ANY else page.render("import.html", found=found)
+    if result.project is not None:
+        project = page.site.store.project(result.project)
+        return page.go(_start(project.kind if project else "", result.project, result.kind))
+    if result.error:
+        return page.render("message.html", 422, title=text("upload.failed"), message=result.error)
+    return _preview(page, result) if result.kind == ANY else page.render("import.html", found=result)
 
 
 def decide_import(page: PageRequest) -> Response:
     """Make a project of an upload as the owner decided: for a task, with corrected roles of columns; or discard it."""
     store, site = page.site.store, page.site
-    found = find_import(store, page.request.path_params["upload"])
-    if found is None:
+    result = find_import(store, page.request.path_params["upload"])
+    if result is None:
         raise HTTPError(404)
-    if found.kind != ANY or found.project is not None or found.error:  # decided before, as after a double click
-        return page.go(f"/imports/{found.id}")
+    if result.kind != ANY or result.project is not None or result.error:  # decided before, as after a double click
+        return page.go(f"/imports/{result.id}")
     if "discard" in page.form:
-        fail_import(store, found.id, text("preview.discarded"))
+        fail_import(store, result.id, text("preview.discarded"))
         return page.go("/")
     task, name = page.form.get("kind", ""), one_line(page.form.get("name", ""), 100)
     try:
-        files = _corrected(page, TASKS.get(task, (task, {}))[0], found)
-        project = read_small(store, site.workspaces.kinds, task, name, files, found.id)
+        files = _corrected(page, TASKS.get(task, (task, {}))[0], result)
+        project = read_small(store, site.workspaces.kinds, task, name, files, result.id)
         if project is None:
-            decide(store, found.id, task, name, files)
-            site.importer.begin(found.id)
-            return page.go(f"/imports/{found.id}")
+            decide(store, result.id, task, name, files)
+            site.importer.begin(result.id)
+            return page.go(f"/imports/{result.id}")
     except DatabaseError:
         raise
     except InputError as error:
-        return _preview(page, found, str(error), 422)
+        return _preview(page, result, str(error), 422)
     return page.go(_start(project.kind, project.id, task))
 
 
@@ -216,7 +216,7 @@ def _content(name: str) -> bytes:
 def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:
     is_owner = any(judge.is_owner for judge in page.judges)
     mine = {judge.project for judge in page.judges}
-    projects = [one for one in page.site.store.projects() if is_owner or (one.id in mine and not one.is_archived)]
+    projects = [item for item in page.site.store.projects() if is_owner or (item.id in mine and not item.is_archived)]
     imports = unfinished_imports(page.site.store) if is_owner else []
     return page.render(
         "home.html", status, projects=projects, error=error, imports=imports, client_id=secrets.token_urlsafe(9),
@@ -260,21 +260,21 @@ def history(page: PageRequest) -> Response:
     return page.render(
         f"{workspace.kind}_history.html", progress=workspace.progress(page.me.name), rows=rows[:MAX_ROWS],
         n_all=n_all, n_found=len(rows), find=wanted, show=show, most=MAX_ROWS,
-        filters=Counter(one for row in mine for one in _filters(row)),
+        filters=Counter(rule for row in mine for rule in _filters(row)),
     )  # fmt: skip
 
 
 def image(page: PageRequest) -> Response:
     """Serve an image of the project, with the type that its content has."""
-    found = page.site.store.file(page.here.id, page.request.path_params["name"])
-    kind = None if found is None else image_type(found[1])
-    if found is None or kind is None:
+    result = page.site.store.file(page.here.id, page.request.path_params["name"])
+    kind = None if result is None else image_type(result[1])
+    if result is None or kind is None:
         return PlainTextResponse("not found\n", 404)
     headers = {
         "Cache-Control": "private, max-age=86400",
         "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
     }
-    return Response(found[1], media_type=kind, headers=headers)
+    return Response(result[1], media_type=kind, headers=headers)
 
 
 def _filters(row: Mapping[str, Any]) -> list[str]:
@@ -297,11 +297,11 @@ def _question(page: PageRequest, item: str | None = None, notice: str = "") -> R
     notice = notice or (text("answer.twice") if "again" in page.request.query_params else "")
     progress = workspace.progress(page.me.name)
     try:
-        found = workspace.question(page.me.name, item)
+        result = workspace.question(page.me.name, item)
     except DatabaseError:
         raise
     except InputError as error:
         return page.render("message.html", 404, title=text("error.missing"), message=str(error))
-    if found is None:
+    if result is None:
         return page.render("done.html", progress=progress, notice=notice)
-    return page.render(found.pop("template"), progress=progress, notice=notice, **found)
+    return page.render(result.pop("template"), progress=progress, notice=notice, **result)

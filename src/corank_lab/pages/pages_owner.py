@@ -86,7 +86,7 @@ def change_settings(page: PageRequest) -> Response:
     """Change name, options and visibility."""
     workspace = page.workspace
     try:
-        settings = {one.name: one.read(page.form.get(one.name)) for one in workspace.settings}
+        settings = {setting.name: setting.read(page.form.get(setting.name)) for setting in workspace.settings}
         workspace.check_settings(settings)
     except InputError as error:
         return show_overview(page, error=str(error), status=422)
@@ -120,8 +120,8 @@ def import_answers(page: PageRequest) -> Response:
             judges = _judges_of_journal(file, [entry for _, entry, _ in read])
             digest = sha256(file.content).hexdigest()[:12]
             rows += [
-                (judge, *row[:2], f"journal-{digest}-{at}", row[2])
-                for at, (judge, row) in enumerate(zip(judges, read, strict=True), 1)
+                (judge, *row[:2], f"journal-{digest}-{i}", row[2])
+                for i, (judge, row) in enumerate(zip(judges, read, strict=True), 1)
             ]
     except InputError as error:
         return show_overview(page, error=str(error), status=422)
@@ -139,14 +139,14 @@ def _judges_of_journal(file: UploadedFile, entries: Sequence[Mapping[str, Any]])
     names = set(named) - {""}
     if len(names) < 2 and not (names and name.isdecimal()):
         named = [name] * len(entries)
-    found = []
-    for judge in (one or name for one in named):
+    result = []
+    for judge in (item or name for item in named):
         if len(judge) > MAX_NAME:
             raise InputError(
                 f"{file.name}: the name of the judge has {len(judge)} characters; the limit is {MAX_NAME}."
             )
-        found.append(one_line(judge, MAX_NAME) or file.name)
-    return found
+        result.append(one_line(judge, MAX_NAME) or file.name)
+    return result
 
 
 def _json(line: bytes, where: str) -> dict[str, Any]:
@@ -164,15 +164,15 @@ def export(page: PageRequest) -> Response:
     if page.request.path_params["name"] == "project":
         packed = export_project(page.site.store, page.here)
         return Response(packed, media_type="application/zip", headers=download_headers(f"{page.here.name}.zip"))
-    found = page.workspace.exports.get(page.request.path_params["name"])
-    if found is None:
+    result = page.workspace.exports.get(page.request.path_params["name"])
+    if result is None:
         return PlainTextResponse("not found\n", 404)
     try:
-        content = found.content()
+        content = result.content()
     except InputError as error:
         return show_overview(page, error=str(error), status=422)
-    headers = download_headers(f"{page.here.name}-{found.suffix}")
-    return Response(content, media_type=found.media_type, headers=headers)
+    headers = download_headers(f"{page.here.name}-{result.suffix}")
+    return Response(content, media_type=result.media_type, headers=headers)
 
 
 def _judge(page: PageRequest) -> tuple[str, str] | None:
@@ -188,7 +188,7 @@ def _link(page: PageRequest, token: str) -> str:
 def show_overview(page: PageRequest, status: int = 200, **values: Any) -> Response:
     """Return the overview."""
     workspace = page.workspace
-    found = workspace.overview()
+    result = workspace.overview()
     known = {judge.name: (judge.id, is_valid) for judge, is_valid in page.site.store.judges(page.here.id)}
     names = list(dict.fromkeys([page.me.name, *known, *workspace.counts]))
     people = [
@@ -200,10 +200,10 @@ def show_overview(page: PageRequest, status: int = 200, **values: Any) -> Respon
         }
         for name in names
     ]  # fmt: skip
-    settings = [(one, workspace.setting(one.name)) for one in workspace.settings]
+    settings = [(item, workspace.setting(item.name)) for item in workspace.settings]
     shown = {"link": "", "link_name": "", "error": workspace.notice, **values}
     return page.render(
-        "overview.html", status, found=found, people=people, settings=settings, exports=workspace.exports, **shown
+        "overview.html", status, found=result, people=people, settings=settings, exports=workspace.exports, **shown
     )
 
 
@@ -222,12 +222,12 @@ def report(page: PageRequest) -> Response:
     from corank.comparison import CONTENT_POLICY
 
     _grading(page)
-    found = page.site.store.file(page.here.id, REPORT)
-    if found is None:  # such as the address of the form, opened again
+    result = page.site.store.file(page.here.id, REPORT)
+    if result is None:  # such as the address of the form, opened again
         return page.go(f"/p/{page.here.id}#train")
     # the sandbox gives the page an origin of its own
     policy = f"{CONTENT_POLICY}; frame-ancestors 'none'; sandbox allow-popups"
-    return HTMLResponse(found[1], headers={"Content-Security-Policy": policy})
+    return HTMLResponse(result[1], headers={"Content-Security-Policy": policy})
 
 
 def _grading(page: PageRequest) -> GradeWorkspace:

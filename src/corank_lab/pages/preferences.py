@@ -54,8 +54,10 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
 
     def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
-        found = store.payload(project.id)
-        self.items = Items(found["names"], np.array(found["X"], dtype=np.float64), found["fields"], found["columns"])
+        result = store.payload(project.id)
+        self.items = Items(
+            result["names"], np.array(result["X"], dtype=np.float64), result["fields"], result["columns"]
+        )
         self.images = store.file_names(project.id)
         options = {name: self.setting(name) for name in ("repeat", "overlap", "tol")}
         self.session = PreferenceSession(self.items, has_votes=bool(project.settings.get("has_votes")), **options)
@@ -208,9 +210,9 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             model = self.session.model
             n_answers = sum(map(len, self.session.pairwise().values()))
             reliability = judge_reliability(self.session.judges)
-            actions = Counter(action for one in self.session.judges.values() for action, _ in one.kept)
+            actions = Counter(action for item in self.session.judges.values() for action, _ in item.kept)
             wins = self.session.wins() if len(self.items) <= 30 else None
-            same, both = agreement({judge: one.pairwise for judge, one in self.session.judges.items()})
+            same, both = agreement({judge: item.pairwise for judge, item in self.session.judges.items()})
         order, ticks = ([], []) if model is None else self._rows(model)
         return {
             "template": "compare_overview.html",
@@ -221,7 +223,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             "is_behind": model is not None and model.n_answers < n_answers,
             "is_precise": model is not None and model.is_precise,
             "next_gain": model.gain(model.best) / log(2) if model is not None and model.best is not None else None,
-            "reliability": {one.judge: one for one in reliability},
+            "reliability": {item.judge: item for item in reliability},
             "weights": {} if model is None else model.weights,
             "same": same, "both": both,
             "wins": None if wins is None or not order else self._matrix(wins, [row["number"] for row in order]),
@@ -253,7 +255,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
 
     def _before(self, judge: str, pair: Pair) -> tuple[str, Question] | None:
         kept = self.session.answers_of(judge).kept
-        return next((one for one in reversed(kept) if set(one[1][:2]) == set(pair)), None)
+        return next((item for item in reversed(kept) if set(item[1][:2]) == set(pair)), None)
 
     def _number(self, text: str | None) -> int:
         if text is None or not text.isascii() or not text.isdigit() or int(text) >= len(self.items):
@@ -284,11 +286,11 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
 
         rows = [
             {
-                "rank": rank, "number": at, "name": one_line(self.items.names[at], 120),
-                "score": float(ranking.score[at]), "std": float(ranking.std[at]),
-                "x": place(ranking.score[at]), "x1": place(low[k]), "x2": place(high[k]), "zero": place(0.0),
+                "rank": rank, "number": i, "name": one_line(self.items.names[i], 120),
+                "score": float(ranking.score[i]), "std": float(ranking.std[i]),
+                "x": place(ranking.score[i]), "x1": place(low[k]), "x2": place(high[k]), "zero": place(0.0),
             }
-            for k, (rank, at) in enumerate(zip(ranks, order.tolist(), strict=True))
+            for k, (rank, i) in enumerate(zip(ranks, order.tolist(), strict=True))
         ]  # fmt: skip
         return rows, [(place(value), label) for value, label in axis.ticks(4)]
 
@@ -318,9 +320,9 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             return csv_text(model.board.rows())
         rows: list[list[object]] = [["rank", "name", "score", "std", "low", "high"]]
         ends = zip(model.ranking.order.tolist(), *self._intervals(model), strict=True)
-        for rank, (at, low, high) in enumerate(ends, 1):
-            values = (model.ranking.score[at], model.ranking.std[at], low, high)
-            rows.append([rank, self.items.names[at], *(f"{value:.6g}" for value in values)])
+        for rank, (i, low, high) in enumerate(ends, 1):
+            values = (model.ranking.score[i], model.ranking.std[i], low, high)
+            rows.append([rank, self.items.names[i], *(f"{value:.6g}" for value in values)])
         return csv_text(rows)
 
     def _pairs(self) -> str:
@@ -332,7 +334,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
 
     def _lines(self) -> str:
         with self.lock:
-            lines = [{"judge": one.judge, "time": one.time, **one.entry} for one, _ in self.log]
+            lines = [{"judge": item.judge, "time": item.time, **item.entry} for item, _ in self.log]
         return "".join(json.dumps(line) + "\n" for line in lines)
 
 

@@ -61,7 +61,7 @@ class FilePreview:
 
     def role_of(self, kind: str, column: str) -> str:
         """Return the role of a column, empty without one."""
-        return next((role for role, one in (self.roles or {}).get(kind, {}).items() if one == column), "")
+        return next((role for role, item in (self.roles or {}).get(kind, {}).items() if item == column), "")
 
 
 def preview_files(files: Sequence[UploadedFile]) -> tuple[str, list[FilePreview]]:
@@ -71,7 +71,7 @@ def preview_files(files: Sequence[UploadedFile]) -> tuple[str, list[FilePreview]
     with spending(Budget(n_bytes=MAX_UNPACKED_BYTES)):
         upload = sort_upload(files)
     previews = [preview_file(file) for file in upload.tables]
-    kinds = {one.kind for one in previews}
+    kinds = {preview.kind for preview in previews}
     if not previews:
         return "compare", [FilePreview(name, kind, kind="compare") for name, (kind, _) in upload.images.items()]
     # beside a run or a table of pairs, other tables hold the texts
@@ -90,7 +90,7 @@ def preview_file(file: UploadedFile) -> FilePreview:
             parsed = _parse(_head(file))
     except InputError as error:
         return FilePreview(file.name, "", remarks=(str(error),))
-    columns = tuple(one for one in parsed.columns if one)
+    columns = tuple(item for item in parsed.columns if item)
     if not parsed.records or not columns:
         return FilePreview(file.name, "", remarks=(f"{file.name} has no rows below a header.",))
     kind = _kind(parsed, columns)
@@ -117,8 +117,8 @@ def with_roles(file: UploadedFile, kind: str, roles: Mapping[str, str]) -> Uploa
         parsed = _parse(file)
     names = {column: ROLES[kind][role] for column, role in roles.items() if role != LEFT_OUT}
     taken = {name.casefold() for name in names.values()}
-    kept = [one for one in dict.fromkeys(parsed.columns) if one and roles.get(one) != LEFT_OUT]
-    header = [names.get(one) or (f"{one} (source)" if one.casefold() in taken else one) for one in kept]
+    kept = [fromkey for fromkey in dict.fromkeys(parsed.columns) if fromkey and roles.get(fromkey) != LEFT_OUT]
+    header = [names.get(item) or (f"{item} (source)" if item.casefold() in taken else item) for item in kept]
     rows = [["; ".join(record.get(column, ())) for column in kept] for record in parsed.records]
     return UploadedFile(f"{file.name.rpartition('.')[0] or file.name}.csv", csv_text([header, *rows]).encode())
 
@@ -181,10 +181,10 @@ def _kind(parsed: ParsedFile, columns: Sequence[str]) -> str:
 
 def _roles(parsed: ParsedFile, columns: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return the column that readers of each kind of work take for each role, as far as its name shows it."""
-    present = {field: [one for one in names if one in columns] for field, names in parsed.names.items()}
+    present = {field: [item for item in names if item in columns] for field, names in parsed.names.items()}
     records = {role: names[0] for role, names in present.items() if role in ROLES["screen"] and names}
     folded = {column.casefold(): column for column in reversed(columns)}
-    name = next((folded[one] for one in ("name", "title", "item", "id") if one in folded), columns[0])
+    name = next((folded[item] for item in ("name", "title", "item", "id") if item in folded), columns[0])
     items = {} if looks_like_votes(columns) else {"name": name}
     return {"screen": records, "grade": _grading_roles(columns), "compare": items}
 
@@ -194,5 +194,5 @@ def _grading_roles(columns: Sequence[str]) -> dict[str, str]:
         roles = ColumnChoice(y=False).roles(columns, "")
     except InputError:  # several columns look alike
         return {}
-    found = {"qid": roles.qid, "docid": roles.docid, "y": roles.y, "judge": roles.judge}
-    return {role: column for role, column in found.items() if column is not None}
+    result = {"qid": roles.qid, "docid": roles.docid, "y": roles.y, "judge": roles.judge}
+    return {role: column for role, column in result.items() if column is not None}

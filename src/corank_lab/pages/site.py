@@ -81,7 +81,7 @@ class PageRequest:
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page with the frame of this visitor."""
         frame = {
-            "me": self.judge, "project": self.project, "is_owner": any(one.is_owner for one in self.judges),
+            "me": self.judge, "project": self.project, "is_owner": any(item.is_owner for item in self.judges),
             "is_fragment": FRAGMENT in self.request.headers, "here": self.request.url.path,
         }  # fmt: skip
         return self.site.render(template, status, **frame, **values)
@@ -131,13 +131,13 @@ def cookie_name(store: Database) -> str:
 
 def tokens_of(request: Request, cookie: str) -> list[str]:
     """Return the tokens of a request, the newest first."""
-    return [one for one in request.cookies.get(cookie, "").split(_SEPARATOR) if one][:MAX_TOKENS]
+    return [item for item in request.cookies.get(cookie, "").split(_SEPARATOR) if item][:MAX_TOKENS]
 
 
 def judges_of(store: Database, tokens: Sequence[str]) -> list[Judge]:
     """Return the judges whose tokens are valid."""
-    found = [store.judge_of(token) for token in tokens]
-    return [judge for judge in found if judge is not None]
+    result = [store.judge_of(token) for token in tokens]
+    return [judge for judge in result if judge is not None]
 
 
 def permit(permission: Permission, judges: Sequence[Judge], project: str | None, found: Project | None) -> Judge | None:

@@ -94,7 +94,7 @@ def image_type(content: bytes) -> str | None:
 def file_name(name: str) -> str:
     """Return the last part of a name, for people."""
     last = re.split(r"[/\\]", name)[-1]
-    suffix = found.group() if len(last) > 100 and (found := _SUFFIX.search(last)) else ""
+    suffix = match.group() if len(last) > 100 and (match := _SUFFIX.search(last)) else ""
     return one_line(last.removesuffix(suffix), 100 - len(suffix)) + suffix or "file"
 
 
@@ -110,10 +110,10 @@ def _is_archive(file: UploadedFile) -> bool:
 
 def _members(file: UploadedFile) -> list[UploadedFile]:
     """Unpack an archive in memory."""
-    found: list[UploadedFile] = []
+    result: list[UploadedFile] = []
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
-            members = [one for one in archive.infolist() if not one.is_dir()]
+            members = [item for item in archive.infolist() if not item.is_dir()]
             if len(members) > MAX_FILES:
                 raise InputError(f"{file.name} holds {len(members)} files; the limit is {MAX_FILES}.")
             require_plausible_size(file.name, len(file.content), sum(member.file_size for member in members))
@@ -121,9 +121,9 @@ def _members(file: UploadedFile) -> list[UploadedFile]:
                 name = file_name(member.filename)
                 if name.startswith(".") or member.filename.startswith("__MACOSX"):
                     continue
-                found.append(UploadedFile(name, read_member(archive, member, file.name)))
+                result.append(UploadedFile(name, read_member(archive, member, file.name)))
     except InputError:
         raise
     except ZIP_DAMAGE as error:
         raise InputError(f"{file.name} cannot be unpacked ({type(error).__name__}); send a plain .zip file.") from None
-    return found
+    return result

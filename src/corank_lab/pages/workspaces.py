@@ -219,7 +219,7 @@ class Workspace(ABC):
 
     def setting(self, name: str) -> Any:
         """Return the value of a setting."""
-        default = next(one.default for one in self.settings if one.name == name)
+        default = next(item.default for item in self.settings if item.name == name)
         return self.project.settings.get(name, default)
 
     @property
@@ -257,7 +257,7 @@ class Workspace(ABC):
 
     def seconds_per_answer(self, judge: str) -> float | None:
         """Return the median time between two answers of a judge, without pauses."""
-        times = [datetime.fromisoformat(one).timestamp() for one in self.times.get(judge, ())]
+        times = [datetime.fromisoformat(item).timestamp() for item in self.times.get(judge, ())]
         gaps = [after - before for before, after in pairwise(times)]
         gaps = [gap for gap in gaps if 0 <= gap <= PAUSE_SECONDS]  # a clock may go back
         return median(gaps) if gaps else None
@@ -335,14 +335,14 @@ class Workspaces:
             opening = self._opening.setdefault(project.id, threading.Lock())
         with opening:  # a large project is read once
             with self._lock:
-                found = self._open.get(project.id)
-            if found is None or found.project != project:
-                found = self.kinds[project.kind](self._store, project)
-                found.refresh()
+                result = self._open.get(project.id)
+            if result is None or result.project != project:
+                result = self.kinds[project.kind](self._store, project)
+                result.refresh()
                 with self._lock:
-                    self._open[project.id] = found
+                    self._open[project.id] = result
                     self._open.move_to_end(project.id)
                     while len(self._open) > MAX_WORKSPACES:
                         self._open.popitem(last=False)
-        found.refresh()
-        return found
+        result.refresh()
+        return result

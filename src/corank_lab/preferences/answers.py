@@ -89,7 +89,7 @@ class PreferenceAnswers:
             raise InputError(f"{where}an answer compares {entry.left!r} with itself; remove this line.")
         question = Question(number[entry.left], number[entry.right], entry.by)
         if entry.by == "change":
-            before = [at for at, (_, one) in enumerate(self._kept) if _pair(one) == _pair(question)]
+            before = [i for i, (_, item) in enumerate(self._kept) if _pair(item) == _pair(question)]
             if before:
                 question = question._replace(chosen_by=self._kept[before[-1]][1].chosen_by)
                 del self._kept[before[-1]]

@@ -108,9 +108,9 @@ class PreferenceModel:
 
 def _n_for_evidence(n_answers: int) -> int:
     """Number of first answers from which the hyper-parameters are found."""
-    used, at = 0, 1
-    while at <= n_answers:
-        used, at = at, int(np.ceil(at * GROWTH))
+    used, i = 0, 1
+    while i <= n_answers:
+        used, i = i, int(np.ceil(i * GROWTH))
     return used
 
 

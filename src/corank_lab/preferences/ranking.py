@@ -71,7 +71,7 @@ def write_ranking(
     """Write the items with score and standard deviation, the best first."""
     rows: list[list[object]] = [["rank", "name", "score", "std", *(f"score_{judge}" for judge in judges)]]
     for rank, item in enumerate(ranking.order.tolist(), 1):
-        scores = (ranking.score[item], ranking.std[item], *(one.score[item] for one in judges.values()))
+        scores = (ranking.score[item], ranking.std[item], *(entry.score[item] for entry in judges.values()))
         rows.append([rank, items.names[item], *(f"{score:.6g}" for score in scores)])
     with write_text(path, overwrite=overwrite) as stream:
         stream.write(csv_text(rows, keep_formulas=keep_formulas).encode())
@@ -100,7 +100,7 @@ class JudgeReliability:
 def judge_reliability(judges: Mapping[str, PreferenceAnswers]) -> list[JudgeReliability]:
     """Return the reliability of each judge, in the order of the mapping."""
     last = {judge: _last(answers) for judge, answers in judges.items()}
-    found = []
+    result = []
     for judge, answers in judges.items():
         repeats = answers.repeats
         others = [
@@ -111,13 +111,13 @@ def judge_reliability(judges: Mapping[str, PreferenceAnswers]) -> list[JudgeReli
         ]
         n, k = len(repeats) + len(others), sum(repeats) + sum(others)
         low, high = wilson(k, n)
-        found.append(
+        result.append(
             JudgeReliability(
                 judge, len(answers.pairwise), len(repeats), sum(repeats), len(others), sum(others), low, high,
                 n >= MIN_COMPARISONS and low <= 0.5,
             )
         )  # fmt: skip
-    return found
+    return result
 
 
 def wilson(k: int, n: int) -> tuple[float, float]:

@@ -298,12 +298,12 @@ class PreferenceSession:
             warnings.simplefilter("ignore", UsageWarning)  # items that nobody compared yet
             votes = Votes(names, better, worse, is_equal, ones, judge, tuple(answers), has_sides=False)
             board = Leaderboard().fit(votes)
-        at = np.array([board.items_.index(name) for name in names])
-        values = Posterior(board.scores_[at], board.covariance_[np.ix_(at, at)])
+        i = np.array([board.items_.index(name) for name in names])
+        values = Posterior(board.scores_[i], board.covariance_[np.ix_(i, i)])
         # the normal distribution with the variance of the logistic one, which is 2 sigma²
         learnt = ItemPosterior(values, np.pi / np.sqrt(6.0), np.column_stack([better, worse]))
         # one vote of thousands tells little: questions are about items whose sets of ranks overlap, until none do
-        low, high = board.ranks_[at].T
+        low, high = board.ranks_[i].T
         open_pairs = np.argwhere(np.triu((low[:, None] <= high) & (low <= high[:, None]), 1))
         ahead = suggest_pairs(learnt, n=n_ahead, candidates=open_pairs, asked=[]).tolist() if len(open_pairs) else []
         pairs = tuple((min(pair), max(pair)) for pair in ahead)

@@ -165,7 +165,7 @@ def normalise_name(name: str) -> str:
 @lru_cache(maxsize=4096)
 def _words(name: str) -> str:
     folded = unicodedata.normalize("NFKD", name[:_LONGEST]).casefold()
-    return " ".join(_WORD.findall("".join(one for one in folded if not unicodedata.combining(one))))
+    return " ".join(_WORD.findall("".join(item for item in folded if not unicodedata.combining(item))))
 
 
 _FIELDS: dict[str, list[str]] = {}
@@ -200,45 +200,45 @@ def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
     A field without a known name is looked for in columns whose names contain its word, such as "paper title (en)".
     """
     by_name: dict[str, list[str]] = {}
-    for one in islice(names, MAX_COLUMNS):
-        by_name.setdefault(normalise_name(one), []).append(one)
+    for entry in islice(names, MAX_COLUMNS):
+        by_name.setdefault(normalise_name(entry), []).append(entry)
     if _is_wos(by_name):
         return {field: [by_name[tag][0] for tag in tags if tag in by_name] for field, tags in WOS_COLUMNS.items()}
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for field, spellings in COLUMNS.items():
-        columns = [column for one in spellings for column in by_name.get(_words(one), ())]
+        columns = [column for spelling in spellings for column in by_name.get(_words(spelling), ())]
         if columns:
-            found[field] = list(dict.fromkeys(columns))
+            result[field] = list(dict.fromkeys(columns))
     for field, (words, others) in _NEAR_WORDS.items():
-        if field not in found:
+        if field not in result:
             near = [
-                column for one, columns in by_name.items() if one not in _KNOWN for column in columns
+                column for item, columns in by_name.items() if item not in _KNOWN for column in columns
                 if len(column) < _LONGEST and words.search(parted := _words(_CAMEL.sub(" ", column)))
                 and not others.search(parted)
             ]  # fmt: skip
             if near:
-                found[field] = near
+                result[field] = near
     for field, spellings in DOCUMENT_COLUMNS.items():
-        before = found.get(field, [])
+        before = result.get(field, [])
         if all(normalise_name(column) in _WEAK for column in before):
-            columns = [column for one in spellings for column in by_name.get(one, ())]
-            found |= {field: [*before, *columns]} if columns else {}
-    if subjects := set(found.get("title", ())) & set(found.get("keywords", ())):
-        found["keywords"] = [one for one in found["keywords"] if one not in subjects]
-    _settle(found)
-    return found
+            columns = [column for spelling in spellings for column in by_name.get(spelling, ())]
+            result |= {field: [*before, *columns]} if columns else {}
+    if subjects := set(result.get("title", ())) & set(result.get("keywords", ())):
+        result["keywords"] = [item for item in result["keywords"] if item not in subjects]
+    _settle(result)
+    return result
 
 
 def _settle(found: dict[str, list[str]]) -> None:
     """Give a column that two fields claim to the one that needs it."""
     titles, journals = found.get("title", []), found.get("journal", [])
-    own = [one for one in titles if one not in journals]
+    own = [title for title in titles if title not in journals]
     if own:
         found["title"] = own
     elif titles:
-        found["journal"] = [one for one in journals if one not in titles]
+        found["journal"] = [journal for journal in journals if journal not in titles]
     if len(found.get("year", ())) > 1:  # a column of years before dates
-        found["year"].sort(key=lambda one: "year" not in normalise_name(one))
+        found["year"].sort(key=lambda item: "year" not in normalise_name(item))
 
 
 WOS_COLUMNS = {

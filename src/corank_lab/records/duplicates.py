@@ -75,14 +75,12 @@ class DuplicateGroups:
 
     @cached_property
     def _group(self) -> dict[int, DuplicateGroup]:
-        return {at: group for group in self.groups for at in group.members}
+        return {i: group for group in self.groups for i in group.members}
 
     @cached_property
     def representatives(self) -> list[int]:
         """Numbers of the records to judge, in the order of the file: one of each group, and all single records."""
-        return [
-            at for at in range(self.n_records) if (group := self._group.get(at)) is None or group.representative == at
-        ]
+        return [i for i in range(self.n_records) if (group := self._group.get(i)) is None or group.representative == i]
 
     def group_of(self, number: int) -> tuple[int, ...]:
         """Return the records that describe the same work as one record."""
@@ -100,13 +98,13 @@ class DuplicateGroups:
         return _grouped(self._pairs, self._entries, self._order, self._rejected - confirmed, confirmed)
 
     def _checked(self, pairs: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
-        found = frozenset((min(pair), max(pair)) for pair in pairs)
-        for pair in found:
+        result = frozenset((min(pair), max(pair)) for pair in pairs)
+        for pair in result:
             if pair[0] == pair[1] or pair[0] < 0 or pair[1] >= self.n_records:
                 raise InputError(
                     f"the pair of records is {pair}; pass two different numbers from 0 to {self.n_records - 1}."
                 )
-        return found
+        return result
 
 
 def find_duplicates(records: Records, *, report: Callable[[float], None] | None = None) -> DuplicateGroups:
@@ -128,44 +126,44 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
     order = _order(records)
     report(0.2)
     copies: dict[ComparedRecord, list[int]] = defaultdict(list)
-    for at in sorted(range(len(records)), key=lambda at: order[at]):
-        copies[entries[at]].append(at)
+    for position in sorted(range(len(records)), key=lambda index: order[index]):
+        copies[entries[position]].append(position)
     pairs, distinct = [], []
     for entry, members in copies.items():
         match = compare(entry, entry) if len(members) > 1 else None
         pairs += [DuplicatePair(members[0], other, *match) for other in members[1:]] if match else []
         # copies that no evidence joins, such as two editorials without any details, are left alone
         distinct += members[:1] if match or len(members) == 1 else []
-    candidates = candidate_pairs([entries[at] for at in distinct], lambda share: report(0.2 + 0.5 * share))
-    for number, (one, other) in enumerate(candidates):
+    candidates = candidate_pairs([entries[i] for i in distinct], lambda share: report(0.2 + 0.5 * share))
+    for number, (item, other) in enumerate(candidates):
         if not number % 1000:
             report(0.7 + 0.3 * number / len(candidates))
-        match = compare(entries[distinct[one]], entries[distinct[other]])
+        match = compare(entries[distinct[item]], entries[distinct[other]])
         if match:
-            pairs.append(DuplicatePair(distinct[one], distinct[other], *match))
+            pairs.append(DuplicatePair(distinct[item], distinct[other], *match))
     joined = {frozenset(pair[:2]) for pair in pairs}
     for first, *others in _same_rows(records, entries, order):
-        rest = [at for at in others if {first, at} not in joined and not contradict(entries[first], entries[at])]
-        pairs += [DuplicatePair(first, at, *SAME_ROW) for at in rest]
+        rest = [i for i in others if {first, i} not in joined and not contradict(entries[first], entries[i])]
+        pairs += [DuplicatePair(first, i, *SAME_ROW) for i in rest]
     return _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
 
 
 def _same_rows(records: Records, entries: Sequence[ComparedRecord], order: Sequence[int]) -> Iterable[list[int]]:
     """Return records with one id, title and abstract, which are one work even if many works have such a title."""
     rows: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for at in sorted(range(len(records)), key=lambda at: order[at]):
-        id, entry = records.details[at].given_id, entries[at]
+    for i in sorted(range(len(records)), key=lambda index: order[index]):
+        id, entry = records.details[i].given_id, entries[i]
         if id and entry.text:
-            rows[id, entry.title, entry.text].append(at)
+            rows[id, entry.title, entry.text].append(i)
     return rows.values()
 
 
 def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> DuplicateGroups:
     """Make groups of pairs that were found before, without comparing the records again."""
-    found = tuple(DuplicatePair(*one) for one in pairs)
-    entries = _Computed(len(records), lambda at: entry_of(records, at))
-    order = _Computed(len(records), lambda at: (*_content(records, at), at))  # sorts as the places of `_order` do
-    return _grouped(found, entries, order, frozenset(), frozenset())
+    result = tuple(DuplicatePair(*pair) for pair in pairs)
+    entries = _Computed(len(records), lambda index: entry_of(records, index))
+    order = _Computed(len(records), lambda i: (*_content(records, i), i))  # sorts as the places of `_order` do
+    return _grouped(result, entries, order, frozenset(), frozenset())
 
 
 class _Computed(Sequence[Any]):
@@ -184,15 +182,15 @@ class _Computed(Sequence[Any]):
 def _order(records: Records) -> list[int]:
     """Place of each record in an order by content, so that the order of the file does not matter."""
     order = [0] * len(records)
-    texts = [_texts(records, at) for at in range(len(records))]
+    texts = [_texts(records, i) for i in range(len(records))]
     by_texts = sorted(range(len(records)), key=texts.__getitem__)
     place = 0
     for _, members in groupby(by_texts, key=texts.__getitem__):
         same = list(members)
         if len(same) > 1:
-            same.sort(key=lambda at: _rest(records, at))
-        for at in same:
-            order[at] = place
+            same.sort(key=lambda position: _rest(records, position))
+        for index in same:
+            order[index] = place
             place += 1
     return order
 
@@ -204,16 +202,16 @@ def _content(records: Records, at: int) -> tuple[object, ...]:
 
 def _texts(records: Records, at: int) -> tuple[object, ...]:
     """Return the first part of `_content`, which few records share."""
-    one, abstract, title = records.details[at], records.abstracts[at], records.titles[at]
-    known = (one.doi, one.pmid, one.year, one.authors, one.journal, one.accession, one.url, one.keywords)
-    return not abstract, not one.doi, -sum(map(bool, known)), -len(abstract), -len(title), title, abstract
+    item, abstract, title = records.details[at], records.abstracts[at], records.titles[at]
+    known = (item.doi, item.pmid, item.year, item.authors, item.journal, item.accession, item.url, item.keywords)
+    return not abstract, not item.doi, -sum(map(bool, known)), -len(abstract), -len(title), title, abstract
 
 
 def _rest(records: Records, at: int) -> tuple[object, ...]:
     """Return the rest of `_content`."""
-    one = records.details[at]
+    item = records.details[at]
     return (
-        one.doi, one.pmid, one.year or 0, one.authors, one.journal, one.accession, one.given_id, one.source,
+        item.doi, item.pmid, item.year or 0, item.authors, item.journal, item.accession, item.given_id, item.source,
         sorted((name, tuple(values)) for name, values in records.fields[at].items()),
     )  # fmt: skip
 
@@ -232,7 +230,7 @@ def _grouped(
     texts: dict[int, list[str]] = defaultdict(list)
     matched = {(entries[pair.one], entries[pair.other]) for pair in pairs}
 
-    trusted = {at for pair in confirmed for at in pair}
+    trusted = {i for pair in confirmed for i in pair}
 
     def is_consistent(left: int, right: int) -> bool:
         mine, theirs = versions[left], versions[right]
@@ -241,33 +239,35 @@ def _grouped(
         )
 
     def merge(one: int, other: int, text: str, is_sure: bool) -> None:
-        left, right = sorted((group[one], group[other]), key=lambda at: (-len(members.get(at, ())), order[at]))
-        for at in (left, right):
-            members.setdefault(at, [at])
+        left, right = sorted(
+            (group[one], group[other]), key=lambda position: (-len(members.get(position, ())), order[position])
+        )
+        for index in (left, right):
+            members.setdefault(index, [index])
             # what a person confirmed need not resemble the rest
-            versions.setdefault(at, {} if at in trusted else {entries[at]: None})
+            versions.setdefault(index, {} if index in trusted else {entries[index]: None})
         if left != right:
             if any({group[a], group[b]} == {left, right} for a, b in rejected):
                 return
             if not is_sure and not is_consistent(left, right):
                 return
-            for at in members[right]:
-                group[at] = left
+            for index in members[right]:
+                group[index] = left
             members[left] += members.pop(right)
             versions[left] |= versions.pop(right)
             texts[left] += texts.pop(right, [])
         texts[left].append(text)
 
-    for one, other in sorted(confirmed, key=lambda pair: sorted((order[pair[0]], order[pair[1]]))):
-        merge(one, other, "confirmed by a person", True)
+    for entry, other in sorted(confirmed, key=lambda pair: sorted((order[pair[0]], order[pair[1]]))):
+        merge(entry, other, "confirmed by a person", True)
     for pair in sorted(pairs, key=lambda pair: (-pair.strength, *sorted((order[pair.one], order[pair.other])))):
         merge(pair.one, pair.other, pair.text, False)
     groups = [
-        DuplicateGroup(tuple(sorted(found)), min(found, key=lambda at: order[at]), tuple(dict.fromkeys(texts[at])))
-        for at, found in members.items()
-        if len(found) > 1
+        DuplicateGroup(tuple(sorted(result)), min(result, key=lambda at: order[at]), tuple(dict.fromkeys(texts[i])))
+        for i, result in members.items()
+        if len(result) > 1
     ]
-    groups.sort(key=lambda one: one.members)
+    groups.sort(key=lambda item: item.members)
     return DuplicateGroups(len(entries), groups, pairs, entries, order, rejected, confirmed)
 
 
@@ -297,19 +297,19 @@ def candidate_pairs(
         if not number % 1000:
             report(number / len(blocks))
         if len(members) <= _FEW:  # less work than a matrix
-            for one, other in combinations(members, 2):
-                if not least or fuzz.ratio(compact[one] or "?", compact[other] or "?", score_cutoff=least):
-                    small.add(min(one, other) * n + max(one, other))
+            for item, other in combinations(members, 2):
+                if not least or fuzz.ratio(compact[item] or "?", compact[other] or "?", score_cutoff=least):
+                    small.add(min(item, other) * n + max(item, other))
             continue
         rows = np.array(members)
         if least:
-            texts = [compact[at] or "?" for at in members]
+            texts = [compact[i] or "?" for i in members]
             alike = process.cdist(texts, texts, scorer=fuzz.ratio, score_cutoff=least, dtype=np.uint8, workers=1)
             left, right = np.nonzero(np.triu(alike, 1))
         else:
             left, right = np.triu_indices(len(rows), 1)
         codes.append(np.minimum(rows[left], rows[right]).astype(np.int64) * n + np.maximum(rows[left], rows[right]))
-    unique = sorted(small.union(*(one.tolist() for one in codes)))
+    unique = sorted(small.union(*(element.tolist() for element in codes)))
     return [divmod(code, n) for code in unique]
 
 
@@ -319,25 +319,25 @@ def _blocks(entries: Sequence[ComparedRecord]) -> Iterator[tuple[list[int], floa
     places: dict[str, list[int]] = defaultdict(list)
     titles: dict[str, list[int]] = defaultdict(list)
     frequency = Counter(word for entry in entries for word in set(entry.title.split()))
-    for at, one in enumerate(entries):
+    for i, item in enumerate(entries):
         for kind in ("doi", "pmid", "accession"):
-            if getattr(one, kind):
-                strong[f"{kind}:{getattr(one, kind)}"].append(at)
-        if one.volume and one.page:
-            places[f"{one.year}:{one.volume}:{one.page[1]}"].append(at)
-        if not one.title:
-            titles[f"abstract:{one.text[:60]}"].append(at)
-        elif one.generic:
-            titles[f"generic:{one.title}:{one.year}:{one.author[:1]}"].append(at)
-        if one.generic:
+            if getattr(item, kind):
+                strong[f"{kind}:{getattr(item, kind)}"].append(i)
+        if item.volume and item.page:
+            places[f"{item.year}:{item.volume}:{item.page[1]}"].append(i)
+        if not item.title:
+            titles[f"abstract:{item.text[:60]}"].append(i)
+        elif item.generic:
+            titles[f"generic:{item.title}:{item.year}:{item.author[:1]}"].append(i)
+        if item.generic:
             continue
-        titles["begin:" + one.compact[:EDGE]].append(at)
-        titles["end:" + one.compact[-EDGE:]].append(at)
-        if one.author and one.year:
-            titles[f"author:{one.author[0]}:{one.year}"].append(at)
-        words = {word for word in one.title.split() if 1 < frequency[word] <= MAX_RARE}
+        titles["begin:" + item.compact[:EDGE]].append(i)
+        titles["end:" + item.compact[-EDGE:]].append(i)
+        if item.author and item.year:
+            titles[f"author:{item.author[0]}:{item.year}"].append(i)
+        words = {word for word in item.title.split() if 1 < frequency[word] <= MAX_RARE}
         for word in sorted(words, key=lambda word: (frequency[word], word))[:N_RARE]:
-            titles["word:" + word].append(at)
+            titles["word:" + word].append(i)
     for blocks, least in ((strong, 0.0), (places, 0.0), (titles, MIN_ALIKE)):
         for members in blocks.values():
             for part in _split(members, entries) if len(members) > MAX_BLOCK else (members,):
@@ -348,12 +348,12 @@ def _blocks(entries: Sequence[ComparedRecord]) -> Iterator[tuple[list[int], floa
 def _split(members: list[int], entries: Sequence[ComparedRecord]) -> Iterator[list[int]]:
     """Parts of a large block: by year, then neighbours in the order of the titles."""
     by_year: dict[int | None, list[int]] = defaultdict(list)
-    for at in members:
-        by_year[entries[at].year].append(at)
+    for index in members:
+        by_year[entries[index].year].append(index)
     for part in by_year.values():
         if len(part) <= MAX_BLOCK:
             yield part
             continue
-        ordered = sorted(part, key=lambda at: entries[at].sort_key)
+        ordered = sorted(part, key=lambda i: entries[i].sort_key)
         for start in range(0, len(ordered) - NEIGHBOURS // 2, NEIGHBOURS // 2):
             yield ordered[start : start + NEIGHBOURS]

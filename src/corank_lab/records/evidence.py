@@ -92,17 +92,17 @@ class ComparedRecord:
 
 def make_entries(records: Records) -> list[ComparedRecord]:
     """Return what is compared of each record."""
-    return [entry_of(records, at) for at in range(len(records))]
+    return [entry_of(records, i) for i in range(len(records))]
 
 
 def entry_of(records: Records, at: int) -> ComparedRecord:
     """Return what is compared of one record."""
-    one, title, fields = records.details[at], comparable_title(records.titles[at]), records.fields[at]
+    item, title, fields = records.details[at], comparable_title(records.titles[at]), records.fields[at]
     issn, volume, page = (_field(fields, names) for names in _columns(tuple(fields)))
     return ComparedRecord(
-        title, title.replace(" ", ""), one.doi, one.pmid, one.accession, one.year,
-        first_author_words(one.authors), journal_words(one.journal),
-        frozenset(found.replace("-", "").lower() for found in _ISSN.findall(issn)) if issn else _NO_ISSN,
+        title, title.replace(" ", ""), item.doi, item.pmid, item.accession, item.year,
+        first_author_words(item.authors), journal_words(item.journal),
+        frozenset(result.replace("-", "").lower() for result in _ISSN.findall(issn)) if issn else _NO_ISSN,
         next(iter(_NUMBER.findall(volume)), "").lstrip("0"), first_page(page) if page else None,
         records.abstracts[at],
     )  # fmt: skip
@@ -112,7 +112,9 @@ def entry_of(records: Records, at: int) -> ComparedRecord:
 def _columns(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Return which columns of a record may hold ISSN, volume and page, the preferred first."""
     spelled = {name.strip().lower(): name for name in names}
-    return tuple(tuple(spelled[one] for one in FIELDS[what] if one in spelled) for what in ("issn", "volume", "page"))
+    return tuple(
+        tuple(spelled[field] for field in FIELDS[what] if field in spelled) for what in ("issn", "volume", "page")
+    )
 
 
 def _field(fields: Mapping[str, list[str]], names: tuple[str, ...]) -> str:
@@ -124,8 +126,8 @@ def first_page(text: str) -> tuple[str, str] | None:
     date = _DATE.search(text.strip())
     if date:
         return "", str(min(int(date[1]), _MONTHS.index(date[2].lower()) + 1))
-    found = _PAGE.search(text)
-    return (found[1].lower(), found[2]) if found else None
+    result = _PAGE.search(text)
+    return (result[1].lower(), result[2]) if result else None
 
 
 def first_author_words(authors: Sequence[str]) -> tuple[str, ...]:
@@ -133,7 +135,7 @@ def first_author_words(authors: Sequence[str]) -> tuple[str, ...]:
     if not authors or not authors[0].strip():
         return ()
     names = normalise_title(authors[0]).split()
-    leading = next((at for at, name in enumerate(names) if len(name) == 1), len(names))
+    leading = next((i for i, name in enumerate(names) if len(name) == 1), len(names))
     if leading and leading < len(names) and "," not in authors[0]:
         return tuple(names[:leading])
     family = family_name(authors[0]).split() or names

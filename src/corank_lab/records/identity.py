@@ -28,7 +28,7 @@ _DOI_PAGE = re.compile(r"(?:/(?:full|fulltext|abstract|pdf|epdf|summary|meta|htm
 _ADDRESS = re.compile(r"[?#].*$")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _WORD = re.compile(r"[^\W_]+")
-_BLANKS = {one: " " for one in range(128) if not chr(one).isalnum()}
+_BLANKS = {item: " " for item in range(128) if not chr(item).isalnum()}
 _PMID = re.compile(r"(?:\D*\b)?0*([1-9]\d{0,8})\b")
 _PARTICLES = frozenset((
     "af", "al", "bin", "da", "das", "de", "del", "della", "den", "der", "di", "do", "dos", "du", "el", "ibn", "la",
@@ -47,11 +47,11 @@ def normalise_doi(text: str) -> str:
     if "10." not in text:
         return ""
     plain = unquote(html.unescape(text)) if "%" in text else html.unescape(text)
-    found = _DOI.search(plain)
-    if found is None:
+    result = _DOI.search(plain)
+    if result is None:
         return ""
-    doi = found[0].lower()
-    before = plain[: found.start()]
+    doi = result[0].lower()
+    before = plain[: result.start()]
     if "://" in before and not before.lower().endswith("doi.org/"):
         doi = _DOI_PAGE.sub("", _ADDRESS.sub("", doi))
     doi = doi.rstrip(".,;:'")
@@ -62,8 +62,8 @@ def normalise_doi(text: str) -> str:
 
 def normalise_pmid(text: str) -> str:
     """Return the number of a PubMed id, or an empty string."""
-    found = _PMID.match(text.strip())
-    return found[1] if found else ""
+    result = _PMID.match(text.strip())
+    return result[1] if result else ""
 
 
 def normalise_title(text: str) -> str:
@@ -78,7 +78,7 @@ def fold_text(text: str) -> str:
     if "<" in plain:
         plain = _TAG.sub("", plain)
     if not plain.isascii():
-        plain = "".join(one for one in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(one))
+        plain = "".join(item for item in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(item))
     return plain.casefold()
 
 
@@ -121,11 +121,11 @@ class IdentityIndex:
         self._records = records
         self._by_key: dict[str, list[int]] = defaultdict(list)
         self._by_title: dict[str, list[int]] = defaultdict(list)
-        for at, keys in enumerate(records.keys):
-            own = f"id:{records.ids[at]}"
+        for i, keys in enumerate(records.keys):
+            own = f"id:{records.ids[i]}"
             for key in keys if own in keys else (*keys, own):
-                self._by_key[key].append(at)
-            self._by_title[normalise_title(records.titles[at])].append(at)
+                self._by_key[key].append(i)
+            self._by_title[normalise_title(records.titles[i])].append(i)
 
     def find(self, keys: Sequence[str], title: str = "") -> int | None:
         """
@@ -136,12 +136,12 @@ class IdentityIndex:
         because a file may be numbered anew. Last is a long title that only one record has.
         """
         wanted = [key if key.partition(":")[0] in KINDS else f"id:{key}" for key in keys]
-        candidates = dict.fromkeys(at for key in wanted for at in self._by_key.get(key, ()))
-        graded = [(grade, at) for at in candidates if (grade := self._grade(at, wanted, title)) is not None]
+        candidates = dict.fromkeys(i for key in wanted for i in self._by_key.get(key, ()))
+        graded = [(grade, i) for i in candidates if (grade := self._grade(i, wanted, title)) is not None]
         if not graded:
             return self._by_long_title(wanted, title)
         best = max(grade for grade, _ in graded)
-        first, *others = [at for grade, at in graded if grade == best]
+        first, *others = [i for grade, i in graded if grade == best]
         # the keys may be those of a group of duplicates: any record whose own title is among them will do
         return first if best[1] or all(self._is_copy(first, other) for other in others) else None
 
@@ -165,15 +165,15 @@ class IdentityIndex:
     def _similarity(self, at: int, wanted: Sequence[str], title: str) -> float | None:
         """Similarity of the titles in percent; None if one of them is unknown, 0 if their numbers differ."""
 
-        one, other = comparable_title(title), comparable_title(self._records.titles[at])
-        if not one or not other:
+        item, other = comparable_title(title), comparable_title(self._records.titles[at])
+        if not item or not other:
             return None
-        if len(one) >= 40 and len(one) < len(other):
-            other = other[: len(one)]  # a shortened title is compared with as much of the other
-            one = one[: one.rindex(" ") if " " in one else len(one)]
-            other = other[: len(one)]
-        alike = title_similarity(one, other)
-        return min(alike, RELATED_TITLE) if numbers_differ(one, other) else alike
+        if len(item) >= 40 and len(item) < len(other):
+            other = other[: len(item)]  # a shortened title is compared with as much of the other
+            item = item[: item.rindex(" ") if " " in item else len(item)]
+            other = other[: len(item)]
+        alike = title_similarity(item, other)
+        return min(alike, RELATED_TITLE) if numbers_differ(item, other) else alike
 
     def _unknown(self, own: Sequence[str], wanted: Sequence[str]) -> float:
         """100 if a title is unknown on one side; 0 if both have fingerprints, which then differ."""
@@ -187,29 +187,29 @@ class IdentityIndex:
 
     def _is_telling(self, at: int) -> bool:
         """Whether title, year and first author together identify a work even if an identifier was changed."""
-        one = self._records.details[at]
-        return bool(one.year and one.authors) and len(normalise_title(self._records.titles[at]).split()) >= 4
+        item = self._records.details[at]
+        return bool(item.year and item.authors) and len(normalise_title(self._records.titles[at]).split()) >= 4
 
     def _is_copy(self, one: int, other: int) -> bool:
         """Whether two records differ at most in their ids."""
-        mine, theirs = (_kinds(self._records.keys[at]) for at in (one, other))
+        mine, theirs = (_kinds(self._records.keys[i]) for i in (one, other))
         return all(mine.get(kind) == theirs.get(kind) for kind in (*STRONG, "title"))
 
     def _by_long_title(self, wanted: Sequence[str], title: str) -> int | None:
         """Find the only record that has a title of at least five words; year or author may have been corrected."""
         plain = normalise_title(title)
-        found = self._by_title.get(plain, []) if len(plain.split()) >= 5 and len(plain) >= 30 else []
-        if len(found) != 1 or self._conflict(self._records.keys[found[0]], wanted):
+        result = self._by_title.get(plain, []) if len(plain.split()) >= 5 and len(plain) >= 30 else []
+        if len(result) != 1 or self._conflict(self._records.keys[result[0]], wanted):
             return None
-        return found[0]
+        return result[0]
 
 
 def _kinds(keys: Iterable[str]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
+    result: dict[str, set[str]] = defaultdict(set)
     for key in keys:
         kind, _, value = key.partition(":")
-        found[kind].add(value)
-    return dict(found)
+        result[kind].add(value)
+    return dict(result)
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -270,13 +270,13 @@ def comparable_title(text: str) -> str:
     for letter, name in _GREEK.items():
         if letter in words:
             words = words.replace(letter, name)
-    if not words.isascii() or any(one in words for one in ("i", "v", "x")):
+    if not words.isascii() or any(item in words for item in ("i", "v", "x")):
         parts = words.split()
-        for at, one in enumerate(parts):
-            if one in _ROMAN:
-                parts[at] = _ROMAN[one]
-            elif one in _AMBIGUOUS_ROMAN and at and parts[at - 1] in _NUMBERED:
-                parts[at] = _AMBIGUOUS_ROMAN[one]
+        for i, entry in enumerate(parts):
+            if entry in _ROMAN:
+                parts[i] = _ROMAN[entry]
+            elif entry in _AMBIGUOUS_ROMAN and i and parts[i - 1] in _NUMBERED:
+                parts[i] = _AMBIGUOUS_ROMAN[entry]
         words = " ".join(parts)
     return words
 
@@ -293,9 +293,9 @@ def numbers_differ(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=200_000)
 def _numbers(title: str) -> tuple[str, ...]:
-    found = [one.lstrip("0") or "0" for one in _DIGITS.findall(title)]
-    found += [_COUNTS[word] for word in title.split() if word in _COUNTS]
-    return tuple(sorted(found))
+    result = [item.lstrip("0") or "0" for item in _DIGITS.findall(title)]
+    result += [_COUNTS[word] for word in title.split() if word in _COUNTS]
+    return tuple(sorted(result))
 
 
 def kinds_differ(one: str, other: str) -> bool:

@@ -58,16 +58,16 @@ class LabelCounts:
 
     def remarks(self) -> list[str]:
         """Return one sentence for each finding."""
-        found = []
+        result = []
         if self.disagreeing:
-            found.append(f"Reviewers disagree on {_records(self.disagreeing)}, read as not judged.")
+            result.append(f"Reviewers disagree on {_records(self.disagreeing)}, read as not judged.")
         if self.undecided:
-            found.append(f"The judgement of {_records(self.undecided)} is undecided, read as not judged.")
-        found += [
+            result.append(f"The judgement of {_records(self.undecided)} is undecided, read as not judged.")
+        result += [
             f"Column {column!r} holds values such as {value!r} and was not read as judgements."
             for column, value in self.ignored.items()
         ]
-        return found
+        return result
 
 
 def _records(n: int) -> str:
@@ -76,15 +76,15 @@ def _records(n: int) -> str:
 
 def judge_columns(columns: Sequence[str], normalise: Mapping[str, str]) -> list[str]:
     """Return the columns with one judge each, such as ``included (Ann)``, or those of Abstrackr."""
-    reviewers = [found[1] for one in columns if (found := _REVIEWER.fullmatch(one.strip()))]
+    reviewers = [found[1] for column in columns if (found := _REVIEWER.fullmatch(column.strip()))]
     if reviewers:
-        return [one for one in columns if one in reviewers]
-    return [one for one in columns if _PER_JUDGE.fullmatch(normalise.get(one, ""))]
+        return [column for column in columns if column in reviewers]
+    return [column for column in columns if _PER_JUDGE.fullmatch(normalise.get(column, ""))]
 
 
 def is_abstrackr(columns: Iterable[str]) -> bool:
     """Return whether a table is from Abstrackr, where 1 is relevant, -1 irrelevant and 0 borderline."""
-    return {"(internal) id", "consensus"} <= {one.strip().lower() for one in columns}
+    return {"(internal) id", "consensus"} <= {column.strip().lower() for column in columns}
 
 
 def label_of(value: str, place: str) -> float:
@@ -128,8 +128,8 @@ def label_of_notes(notes: Iterable[str], counts: LabelCounts) -> float:
         folded = _folded(note)
         if folded in ("asreview_relevant", "asreview_irrelevant", "asreview_not_relevant"):
             label = float(folded == "asreview_relevant")
-        elif found := _RAYYAN.search(note):
-            votes = [vote.strip() for vote in _VOTE.findall(found[1])]
+        elif result := _RAYYAN.search(note):
+            votes = [vote.strip() for vote in _VOTE.findall(result[1])]
             counts.undecided += any(is_undecided(vote) for vote in votes)
             label = settle([math.nan if (one := _known(vote)) is None else one for vote in votes], counts)
         elif _EXCLUSION.match(note):

@@ -84,7 +84,7 @@ def fetch_references(
     parts = urllib.parse.urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise InputError(f"the address of OpenAlex is {address!r}; expected one such as {ADDRESS}.")
-    keys = [_keys(records, at) for at in range(len(records))]
+    keys = [_keys(records, i) for i in range(len(records))]
     client = _Client(address.rstrip("/"), mail, key, sleep)
     try:
         file = JsonLines(cache)
@@ -92,8 +92,8 @@ def fetch_references(
         raise InputError(f"{cache} is in use by another process; wait until it has finished.") from None
     with file:
         works = _cached(file)
-        wanted = list(dict.fromkeys(one for of in keys for one in of[:1]))
-        _complete(works, [one for one in wanted if one not in works], client, file, "DOIs and PubMed ids", verbose)
+        wanted = list(dict.fromkeys(item for of in keys for item in of[:1]))
+        _complete(works, [item for item in wanted if item not in works], client, file, "DOIs and PubMed ids", verbose)
         # a record whose DOI is unknown may be known by its PubMed id
         second = [of[1] for of in keys if len(of) > 1 and works[of[0]] is None and of[1] not in works]
         _complete(works, list(dict.fromkeys(second)), client, file, "PubMed ids", verbose)
@@ -101,20 +101,20 @@ def fetch_references(
 
 
 def _keys(records: Records, at: int) -> list[str]:
-    one = records.details[at]
-    return [key for key in (one.doi and f"doi:{one.doi}", one.pmid and f"pmid:{one.pmid}") if key]
+    item = records.details[at]
+    return [key for key in (item.doi and f"doi:{item.doi}", item.pmid and f"pmid:{item.pmid}") if key]
 
 
 def _cached(file: JsonLines) -> dict[str, Work | None]:
     """Works by key from the cache; None for a work that OpenAlex does not know."""
     works: dict[str, Work | None] = {}
-    for at, line in enumerate(file.lines, 1):
+    for i, line in enumerate(file.lines, 1):
         try:
             stored = json.loads(line)
-            works |= {key: Work(one[0], tuple(one[1])) if one else None for key, one in stored["works"].items()}
+            works |= {key: Work(item[0], tuple(item[1])) if item else None for key, item in stored["works"].items()}
         except (ValueError, KeyError, TypeError, AttributeError, IndexError):
             raise InputError(
-                f"{file.path}, line {at}: expected answers of OpenAlex, found {line[:40]!r}; pass another file for the "
+                f"{file.path}, line {i}: expected answers of OpenAlex, found {line[:40]!r}; pass another file for the "
                 "cache, or delete this one."
             ) from None
     return works
@@ -134,33 +134,33 @@ def _complete(
     with progress(len(keys), f"OpenAlex: {what}", verbose and bool(keys)) as advance:
         for batch in batches:
             try:
-                found = client.ask(batch)
+                result = client.ask(batch)
             except _Unavailable as error:
                 raise InputError(
                     f"{error} The answers for {len(works) - n_before} of {len(keys)} works are stored in {file.path}; "
                     "run the command again to continue."
                 ) from None
-            file.append({"works": found})
-            works |= {key: found.get(key) for key in batch}
+            file.append({"works": result})
+            works |= {key: result.get(key) for key in batch}
             advance(len(batch))
 
 
 def _resolved(records: Records, keys: list[list[str]], works: dict[str, Work | None]) -> FetchedReferences:
-    found = [next((work for key in of if (work := works.get(key)) is not None), None) for of in keys]
-    ids = [work.id if work else "" for work in found]
+    result = [next((work for key in of if (work := works.get(key)) is not None), None) for of in keys]
+    ids = [work.id if work else "" for work in result]
     number: dict[str, int] = {}
-    for at, one in enumerate(ids):
-        if one:
-            number.setdefault(one, at)
+    for i, entry in enumerate(ids):
+        if entry:
+            number.setdefault(entry, i)
     references, n_references, n_inside = [], 0, 0
-    for at, work in enumerate(found):
-        cited = [one for one in work.references if number.get(one) != at] if work else []
+    for i, work in enumerate(result):
+        cited = [reference for reference in work.references if number.get(reference) != i] if work else []
         n_references += len(cited)
-        n_inside += sum(one in number for one in cited)
-        fetched = tuple(records.ids[number[one]] if one in number else one for one in cited)
-        references.append(fetched or tuple(records.references[at]))
+        n_inside += sum(item in number for item in cited)
+        fetched = tuple(records.ids[number[item]] if item in number else item for item in cited)
+        references.append(fetched or tuple(records.references[i]))
     fields = [
-        {**values, "openalex_id": [one]} if one else values for values, one in zip(records.fields, ids, strict=True)
+        {**values, "openalex_id": [item]} if item else values for values, item in zip(records.fields, ids, strict=True)
     ]
     return FetchedReferences(
         replace(records, references=references, fields=fields), ids, sum(map(bool, keys)), n_references, n_inside
@@ -187,16 +187,16 @@ class _Client:
         """Ask for works by DOI or by PubMed id."""
         # commas and bars separate filters and values, so that such a DOI cannot be asked for in a list
         plain = [key for key in keys if not set(key) & set(",|")]
-        found = {key: self._ask_one(key) for key in keys if key not in set(plain)}
+        result = {key: self._ask_one(key) for key in keys if key not in set(plain)}
         if not plain:
-            return found
+            return result
         try:
-            return found | self._ask_list(plain)
+            return result | self._ask_list(plain)
         except _Rejected:
             if len(plain) == 1:
-                return {**found, plain[0]: None}
+                return {**result, plain[0]: None}
             half = len(plain) // 2  # one bad identifier must not hide the others
-            return found | self.ask(plain[:half]) | self.ask(plain[half:])
+            return result | self.ask(plain[:half]) | self.ask(plain[half:])
 
     def _ask_one(self, key: str) -> Work | None:
         kind, _, value = key.partition(":")
@@ -209,19 +209,19 @@ class _Client:
     def _ask_list(self, keys: Sequence[str]) -> dict[str, Work | None]:
         kind = keys[0].partition(":")[0]
         wanted = "|".join(key.partition(":")[2] for key in keys)
-        found: dict[str, Work | None] = dict.fromkeys(keys)
+        result: dict[str, Work | None] = dict.fromkeys(keys)
         n_seen, page = 0, 1
         while True:
             query = {"filter": f"{kind}:{wanted}", "per-page": str(BATCH), "page": str(page), "select": _SELECT}
             answer = self._get("/works", query)
             for of, work in _works(answer["results"], kind):
-                old = found.get(of)
+                old = result.get(of)
                 # several entries for one identifier: the one with the most references
-                if of in found and (old is None or (-len(work.references), work.id) < (-len(old.references), old.id)):
-                    found[of] = work
+                if of in result and (old is None or (-len(work.references), work.id) < (-len(old.references), old.id)):
+                    result[of] = work
             n_seen += len(answer["results"])
             if n_seen >= answer["meta"]["count"]:
-                return found
+                return result
             if not answer["results"]:
                 n_works = answer["meta"]["count"]
                 raise _Unavailable(f"OpenAlex announces {n_works} works and sends {n_seen}: its answer is incomplete.")
@@ -288,18 +288,18 @@ def _is_list(answer: dict[str, Any]) -> bool:
 
 def _works(results: Iterable[Any], kind: str) -> Iterable[tuple[str, Work]]:
     """Keys and works of an answer; entries without an id are left out."""
-    for one in results:
-        if not isinstance(one, dict) or not isinstance(one.get("id"), str):
+    for result in results:
+        if not isinstance(result, dict) or not isinstance(result.get("id"), str):
             continue
-        given = one.get("ids")
+        given = result.get("ids")
         ids = given if isinstance(given, dict) else {}
         if kind == "doi":
-            value = normalise_doi(str(one.get("doi") or ids.get("doi") or ""))
+            value = normalise_doi(str(result.get("doi") or ids.get("doi") or ""))
         else:
             value = normalise_pmid(str(ids.get("pmid") or "").rstrip("/").rpartition("/")[2])
-        cited = one.get("referenced_works")
+        cited = result.get("referenced_works")
         references = [_short(work) for work in cited if isinstance(work, str)] if isinstance(cited, list) else []
-        yield f"{kind}:{value}", Work(_short(one["id"]), tuple(dict.fromkeys(references)))
+        yield f"{kind}:{value}", Work(_short(result["id"]), tuple(dict.fromkeys(references)))
 
 
 def _short(address: str) -> str:

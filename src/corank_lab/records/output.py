@@ -88,8 +88,8 @@ class OutputRecord:
         given = self.fields.get(name, ())
         kinds = [kind for kind in self.kinds_of(name) if kind in self.values]
         if not kinds or any(given == self.values[kind] for kind in kinds):
-            return bool(kinds) or not any(one.strip() for one in given)
-        raw = [squeeze(one).casefold() for one in given if one.strip()]
+            return bool(kinds) or not any(item.strip() for item in given)
+        raw = [squeeze(item).casefold() for item in given if item.strip()]
         folded = [self._folded[kind] for kind in kinds]
         return not raw or any(raw == known[:-1] or BETWEEN.join(raw) == known[-1] for known in folded)
 
@@ -100,7 +100,7 @@ class OutputRecord:
     def says(self, kind: str) -> bool:
         """Return whether the reader of the source finds a standard value in its fields."""
         values = self.values.get(kind, ())
-        raw = [one for name in self.names.get(kind, ()) for one in self.fields.get(name, ())]
+        raw = [item for name in self.names.get(kind, ()) for item in self.fields.get(name, ())]
         return not values or _says(kind, raw, values) or (kind == "id" and self.is_id_implied)
 
     @property
@@ -116,7 +116,7 @@ class OutputRecord:
     @cached_property
     def _folded(self) -> dict[str, list[str]]:
         """Standard values in lower case, followed by the cell that holds them all."""
-        folded = {kind: [squeeze(one).casefold() for one in values] for kind, values in self.values.items()}
+        folded = {kind: [squeeze(value).casefold() for value in values] for kind, values in self.values.items()}
         return {kind: [*values, BETWEEN.join(values)] for kind, values in folded.items()}
 
 
@@ -130,19 +130,19 @@ def output_records(
     """Return records in the form that all writers use."""
     formats = {source.name: family_of(source.format) for source in records.sources}
     families = [
-        formats.get(one.source) or guess_family(fields)
-        for one, fields in zip(records.details, records.fields, strict=True)
+        formats.get(item.source) or guess_family(fields)
+        for item, fields in zip(records.details, records.fields, strict=True)
     ]
     names = _names(records, families)
-    found = records.labels if labels is None else labels
+    result = records.labels if labels is None else labels
     rows = []
-    for at, family in enumerate(families):
-        source = records.details[at].source
-        fields = _own_fields(records.fields[at], family == "bibtex" and not is_bibtex)
+    for i, family in enumerate(families):
+        source = records.details[i].source
+        fields = _own_fields(records.fields[i], family == "bibtex" and not is_bibtex)
         rows.append(
             OutputRecord(
-                _values(records, at, float(found[at]), fields, names[source, family]), fields, family,
-                names[source, family], float(found[at]), {name: column[at] for name, column in (more or {}).items()},
+                _values(records, i, float(result[i]), fields, names[source, family]), fields, family,
+                names[source, family], float(result[i]), {name: column[i] for name, column in (more or {}).items()},
                 labels is not None, source,
             )
         )  # fmt: skip
@@ -168,15 +168,15 @@ def tag_lines(record: OutputRecord, family: str, tags: Mapping[str, str]) -> lis
 
 def one_cell(kind: str, values: Sequence[str]) -> str:
     """Return the values of a field as one cell that readers split into the same values."""
-    text, found = BETWEEN.join(values), tuple(values)
-    if not found:
+    text, result = BETWEEN.join(values), tuple(values)
+    if not result:
         return ""
-    if kind == "authors" and split_authors([text], is_cell=True) != found:
+    if kind == "authors" and split_authors([text], is_cell=True) != result:
         return f"{text};"
-    if kind == "keywords" and split_keywords([text], is_cell=True) != found:
+    if kind == "keywords" and split_keywords([text], is_cell=True) != result:
         return f"{text};"
-    if kind == "references" and split_references([text]) != found and len(found) > 1:
-        return "\n".join(found)
+    if kind == "references" and split_references([text]) != result and len(result) > 1:
+        return "\n".join(result)
     return text
 
 
@@ -203,28 +203,28 @@ def squeeze(text: str) -> str:
 def _names(records: Records, families: Sequence[str]) -> dict[tuple[str, str], FieldNames]:
     """Return the names of fields for each file."""
     columns: dict[tuple[str, str], dict[str, None]] = {}
-    for one, fields, family in zip(records.details, records.fields, families, strict=True):
-        columns.setdefault((one.source, family), {}).update(dict.fromkeys(fields))
-    found: dict[tuple[str, str], FieldNames] = {}
+    for item, fields, family in zip(records.details, records.fields, families, strict=True):
+        columns.setdefault((item.source, family), {}).update(dict.fromkeys(fields))
+    result: dict[tuple[str, str], FieldNames] = {}
     for key, listed in columns.items():
         names = dict(FAMILIES.get(key[1]) or find_columns(listed))
-        found[key] = {"included" if kind == "label" else kind: columns for kind, columns in names.items()}
-    return found
+        result[key] = {"included" if kind == "label" else kind: columns for kind, columns in names.items()}
+    return result
 
 
 def _values(
     records: Records, at: int, label: float, fields: Mapping[str, list[str]], names: FieldNames
 ) -> dict[str, list[str]]:
-    one = records.details[at]
-    given = one.given_id or ("" if _DERIVED.match(records.ids[at]) else records.ids[at])
-    found: dict[str, Iterable[str]] = {
+    item = records.details[at]
+    given = item.given_id or ("" if _DERIVED.match(records.ids[at]) else records.ids[at])
+    result: dict[str, Iterable[str]] = {
         "id": [given], "title": [_spelled(records.titles[at], fields, names.get("title", ()))],
-        "abstract": [_spelled(records.abstracts[at], fields, names.get("abstract", ()))], "authors": one.authors,
-        "year": [str(one.year or "")], "journal": [one.journal], "doi": [one.doi], "pmid": [one.pmid],
-        "accession": [one.accession], "keywords": one.keywords, "url": [one.url],
+        "abstract": [_spelled(records.abstracts[at], fields, names.get("abstract", ()))], "authors": item.authors,
+        "year": [str(item.year or "")], "journal": [item.journal], "doi": [item.doi], "pmid": [item.pmid],
+        "accession": [item.accession], "keywords": item.keywords, "url": [item.url],
         "references": records.references[at], "included": [] if np.isnan(label) else [str(int(label))],
     }  # fmt: skip
-    listed = {kind: [text for text in texts if text.strip()] for kind, texts in found.items()}
+    listed = {kind: [text for text in texts if text.strip()] for kind, texts in result.items()}
     return {kind: texts for kind, texts in listed.items() if texts}
 
 
@@ -249,21 +249,21 @@ def _own_fields(fields: Mapping[str, list[str]], decode: bool) -> dict[str, list
 def _says(kind: str, raw: Sequence[str], values: Sequence[str]) -> bool:
     """Return whether fields hold a value, in any spelling that a reader understands."""
     if kind == "year":
-        return any(values[0] in one for one in raw)
+        return any(values[0] in item for item in raw)
     if kind == "doi":
-        return values[0] in raw or any(normalise_doi(decode_latex(one)) == normalise_doi(values[0]) for one in raw)
+        return values[0] in raw or any(normalise_doi(decode_latex(item)) == normalise_doi(values[0]) for item in raw)
     if kind == "pmid":
-        return any(normalise_pmid(one) == values[0] for one in raw)
+        return any(normalise_pmid(item) == values[0] for item in raw)
     if kind in ("authors", "keywords"):
         return bool(raw)
     if values[0] in raw and len(values) == 1:
         return True
-    folded = [squeeze(one).casefold() for one in raw]
-    wanted = [squeeze(one).casefold() for one in values]
+    folded = [squeeze(item).casefold() for item in raw]
+    wanted = [squeeze(value).casefold() for value in values]
     if kind == "references":
         return folded == wanted or BETWEEN.join(folded) == BETWEEN.join(wanted)
     if kind in ("title", "abstract"):
-        cleaned = [clean_line(one).casefold() for one in (*raw, *map(decode_latex, raw), " ".join(raw))]
+        cleaned = [clean_line(item).casefold() for item in (*raw, *map(decode_latex, raw), " ".join(raw))]
         return clean_line(values[0]).casefold() in cleaned
     together = clean_line(decode_latex(" ".join(raw))).casefold()
     return bool(raw) and wanted[0] in together

@@ -81,17 +81,17 @@ def interpret(
 ) -> tuple[list[ReadRecord], list[str]]:
     """Return the records of a parsed file and remarks on them."""
     taken = set(columns.values())
-    names = {field: tuple(one for one in found if one not in taken) for field, found in parsed.names.items()}
+    names = {field: tuple(item for item in result if item not in taken) for field, result in parsed.names.items()}
     names |= {field: (column,) for field, column in columns.items()}
     reader = _Interpreter(parsed, names, source)
     counts = LabelCounts()
     labels = _labels(parsed, names, counts)
     entries = [reader.entry(record, label) for record, label in zip(parsed.records, labels, strict=True)]
     remarks = [*parsed.remarks, *counts.remarks()]
-    if not names.get("title") and any(one.abstract for one in entries):
-        entries = [replace(one, title=_beginning(one.abstract)) for one in entries]
+    if not names.get("title") and any(item.abstract for item in entries):
+        entries = [replace(item, title=_beginning(item.abstract)) for item in entries]
         remarks.append(f"There is no column of titles; each title is the beginning of {names['abstract'][0]!r}.")
-    n_titles = sum(bool(one.title) for one in entries)
+    n_titles = sum(bool(item.title) for item in entries)
     if not n_titles:
         raise InputError(_no_titles(parsed, name))
     if n_titles < 0.5 * len(entries):
@@ -105,7 +105,7 @@ def _beginning(text: str) -> str:
 
 
 def _no_titles(parsed: ParsedFile, name: str) -> str:
-    listed = ", ".join(one[:40] for one in parsed.columns)[:300]
+    listed = ", ".join(column[:40] for column in parsed.columns)[:300]
     kind = "columns" if parsed.is_table else "fields"
     if not parsed.records:
         return f"{name} contains no records; expected at least one below the header."
@@ -180,11 +180,11 @@ class _Interpreter:
         for value in values:
             value = value[:_LONGEST_DOI]
             if column in _ADDRESSES:
-                found = _DOI_ADDRESS.search(value)
-                value = found[1] if found else ""
+                result = _DOI_ADDRESS.search(value)
+                value = result[1] if result else ""
             elif (pattern := _PATTERNS.get(("doi", column))) is not None:
-                found = pattern.fullmatch(value.strip())
-                value = found[1] if found else ""
+                result = pattern.fullmatch(value.strip())
+                value = result[1] if result else ""
             if doi := normalise_doi(self.decode(value)):
                 return doi
         return ""
@@ -192,8 +192,8 @@ class _Interpreter:
     def _pmid(self, column: str, values: list[str]) -> str:
         pattern = _PATTERNS.get(("pmid", column))
         for value in values:
-            found = pattern.fullmatch(value.strip()) if pattern else None
-            text = value if pattern is None else found[1] if found else ""
+            result = pattern.fullmatch(value.strip()) if pattern else None
+            text = value if pattern is None else result[1] if result else ""
             if pmid := normalise_pmid(text.strip().removesuffix(".0")[:200]):
                 return pmid
         return ""
@@ -202,8 +202,8 @@ class _Interpreter:
         def read(column: str, values: list[str]) -> str:
             pattern = _PATTERNS.get((field, column))
             for value in values:
-                found = pattern.fullmatch(value.strip()) if pattern else None
-                text = self.decode(value) if pattern is None else found[1] if found else ""
+                result = pattern.fullmatch(value.strip()) if pattern else None
+                text = self.decode(value) if pattern is None else result[1] if result else ""
                 if text.strip():
                     return " ".join(self.decode(text).split())[:200]
             return ""
@@ -214,32 +214,32 @@ class _Interpreter:
         for column, values in self._values(record, "year"):
             for value in values:
                 compact = _COMPACT_DATE.fullmatch(value)
-                found = [compact[1]] if compact else _YEAR.findall(value[:2000])
-                if found:
-                    return int(found[-1] if column == "SO" else found[0])
+                result = [compact[1]] if compact else _YEAR.findall(value[:2000])
+                if result:
+                    return int(result[-1] if column == "SO" else result[0])
         return None
 
     def _authors(self, record: RawRecord) -> tuple[str, ...]:
         for _, values in self._values(record, "authors"):
             is_cell = self.is_cell and len(values) == 1
             texts = map(self.decode, values) if not self.is_bibtex else values
-            found = split_authors(texts, is_cell=is_cell, is_bibtex=self.is_bibtex)
-            if found:
-                return tuple(map(self.decode, found)) if self.is_bibtex else found
+            result = split_authors(texts, is_cell=is_cell, is_bibtex=self.is_bibtex)
+            if result:
+                return tuple(map(self.decode, result)) if self.is_bibtex else result
         return ()
 
     def _keywords(self, record: RawRecord) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        result: dict[str, None] = {}
         for _, values in self._values(record, "keywords"):
             is_cell = self.is_cell and len(values) == 1
-            found.update(dict.fromkeys(split_keywords(map(self.decode, values), is_cell=is_cell)))
-        return tuple(found)
+            result.update(dict.fromkeys(split_keywords(map(self.decode, values), is_cell=is_cell)))
+        return tuple(result)
 
     def _references(self, record: RawRecord) -> tuple[str, ...]:
         for _, values in self._values(record, "references"):
-            found = split_references(map(self.decode, values), is_list=self.is_json and len(values) > 1)
-            if found:
-                return found
+            result = split_references(map(self.decode, values), is_list=self.is_json and len(values) > 1)
+            if result:
+                return result
         return ()
 
 
@@ -256,16 +256,16 @@ def _labels(parsed: ParsedFile, names: Mapping[str, Sequence[str]], counts: Labe
     for column in names.get("label", ()):
         if (labels := _label_column(parsed, column, counts)) is not None:
             return labels
-    normalised = {one: normalise_name(one) for one in columns} if parsed.is_table else {}
+    normalised = {item: normalise_name(item) for item in columns} if parsed.is_table else {}
     judges = judge_columns(columns, normalised) if normalised else []
-    judges = [one for one in judges if _all_judgements(parsed.records, one)]
+    judges = [judge for judge in judges if _all_judgements(parsed.records, judge)]
     if judges:
-        return [settle([label_of(vote, "") for one in judges for vote in record.get(one, ())], counts)
+        return [settle([label_of(vote, "") for judge in judges for vote in record.get(judge, ())], counts)
                 for record in parsed.records]  # fmt: skip
-    notes = names.get("notes") or [one for one in columns if normalise_name(one) in ("notes", "note", "n1")]
+    notes = names.get("notes") or [item for item in columns if normalise_name(item) in ("notes", "note", "n1")]
     return [
         label_of_notes(
-            (part for one in notes for value in record.get(one, ()) for part in _SPLIT_NOTES.split(value)), counts
+            (part for note in notes for value in record.get(note, ()) for part in _SPLIT_NOTES.split(value)), counts
         )
         for record in parsed.records
     ]
@@ -293,7 +293,7 @@ def _abstrackr(record: RawRecord, judges: Sequence[str], counts: LabelCounts) ->
     agreed = [abstrackr_vote(value) for value in record.get("consensus", ())]
     if agreed and not math.isnan(agreed[0]):
         return agreed[0]
-    return settle([abstrackr_vote(value) for one in judges for value in record.get(one, ())[:1]], counts)
+    return settle([abstrackr_vote(value) for judge in judges for value in record.get(judge, ())[:1]], counts)
 
 
 def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None, text: str | None = None) -> Records:
@@ -308,12 +308,12 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
         parsed = parse_file(loaded)
         present = {field: column for field, column in named.items() if column in parsed.columns}
         seen |= dict.fromkeys(parsed.columns)
-        found, remarks = interpret(parsed, loaded.name, source, present)
-        entries += found
-        sources.append(RecordSource(source, loaded.sha256, parsed.format, len(found), tuple(remarks)))
+        result, remarks = interpret(parsed, loaded.name, source, present)
+        entries += result
+        sources.append(RecordSource(source, loaded.sha256, parsed.format, len(result), tuple(remarks)))
     for field, column in named.items():
         if column not in seen:
-            listed = ", ".join(one[:40] for one in seen)[:300]
+            listed = ", ".join(item[:40] for item in seen)[:300]
             name = "title" if field == "title" else "text"
             raise InputError(
                 f"{name} is {column!r}, but {', '.join(names)} has the columns {listed}; pass one of them."
@@ -322,12 +322,12 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
     try:
         return Records(
             ids,
-            [one.title for one in entries],
-            [one.abstract for one in entries],
-            [one.references for one in entries],
-            np.array([one.label for one in entries]),
-            [one.fields for one in entries],
-            [one.details for one in entries],
+            [entry.title for entry in entries],
+            [entry.abstract for entry in entries],
+            [entry.references for entry in entries],
+            np.array([entry.label for entry in entries]),
+            [entry.fields for entry in entries],
+            [entry.details for entry in entries],
             sources,
         )
     except InputError as error:
@@ -348,34 +348,34 @@ def stable_ids(entries: Sequence[ReadRecord]) -> list[str]:
     It is the given id if no other record has it, otherwise the first of DOI, PubMed id, accession number and
     fingerprint that no other record has. Records that share all of them get a number in the order of their contents.
     """
-    candidates = [_candidates(one) for one in entries]
-    times = Counter(one for row in candidates for one in set(row))
-    ids = [next((one for one in row if times[one] == 1), "") for row in candidates]
-    taken = {one for one in ids if one}
+    candidates = [_candidates(entry) for entry in entries]
+    times = Counter(item for row in candidates for item in set(row))
+    ids = [next((item for item in row if times[item] == 1), "") for row in candidates]
+    taken = {id_ for id_ in ids if id_}
     shared: dict[str, list[int]] = {}
-    for at, one in enumerate(ids):
-        if not one:
-            shared.setdefault(candidates[at][0], []).append(at)
-    for one, members in shared.items():
-        members.sort(key=lambda at: (_content(entries[at]), at))
+    for index, element in enumerate(ids):
+        if not element:
+            shared.setdefault(candidates[index][0], []).append(index)
+    for element, members in shared.items():
+        members.sort(key=lambda i: (_content(entries[i]), i))
         number = 0
-        for at in members:
+        for index in members:
             while True:
                 number += 1
-                name = one if number == 1 else f"{one}#{number}"
+                name = element if number == 1 else f"{element}#{number}"
                 if name not in taken:
                     break
-            ids[at] = name
+            ids[index] = name
             taken.add(name)
     return ids
 
 
 def _candidates(entry: ReadRecord) -> list[str]:
-    one = entry.details
-    mark = fingerprint(entry.title, one.year, one.authors)
+    item = entry.details
+    mark = fingerprint(entry.title, item.year, item.authors)
     known = (
-        one.given_id, one.doi and f"doi:{one.doi}", one.pmid and f"pmid:{one.pmid}",
-        one.accession and f"accession:{one.accession}",
+        item.given_id, item.doi and f"doi:{item.doi}", item.pmid and f"pmid:{item.pmid}",
+        item.accession and f"accession:{item.accession}",
         f"title:{mark}" if mark else f"content:{_content(entry)[:16]}",
     )  # fmt: skip
     return [text for text in known if text]

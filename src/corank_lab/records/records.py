@@ -101,10 +101,10 @@ class Records:
             )
         if len(self.number) < n:
             first: dict[str, int] = {}
-            for at, one in enumerate(self.ids):
-                if first.setdefault(one, at) != at:
+            for i, item in enumerate(self.ids):
+                if first.setdefault(item, i) != i:
                     raise InputError(
-                        f"records {first[one] + 1} and {at + 1} have the same id {one!r}; remove one of them, or "
+                        f"records {first[item] + 1} and {i + 1} have the same id {item!r}; remove one of them, or "
                         "change one id."
                     )
 
@@ -121,20 +121,20 @@ class Records:
     @cached_property
     def number(self) -> dict[str, int]:
         """Number of each record, from 0, by id."""
-        return {one: at for at, one in enumerate(self.ids)}
+        return {item: i for i, item in enumerate(self.ids)}
 
     @cached_property
     def keys(self) -> list[tuple[str, ...]]:
         """Keys of each record, the most reliable first; see `corank_lab.records.identity`."""
-        return [self._keys(at) for at in range(len(self))]
+        return [self._keys(i) for i in range(len(self))]
 
     def _keys(self, at: int) -> tuple[str, ...]:
-        one = self.details[at]
+        item = self.details[at]
         kinds = {
-            "doi": one.doi, "pmid": one.pmid, "accession": one.accession,
+            "doi": item.doi, "pmid": item.pmid, "accession": item.accession,
             # without a title the abstract identifies a record, since a file may be numbered anew
-            "title": fingerprint(self.titles[at] or self.abstracts[at], one.year, one.authors),
-            "id": one.given_id or self.ids[at],
+            "title": fingerprint(self.titles[at] or self.abstracts[at], item.year, item.authors),
+            "id": item.given_id or self.ids[at],
         }  # fmt: skip
         return tuple(f"{kind}:{value}" for kind, value in kinds.items() if value)
 
@@ -142,7 +142,7 @@ class Records:
         """Return some of the records."""
         chosen = list(numbers)
         columns = {
-            name: [getattr(self, name)[at] for at in chosen]
+            name: [getattr(self, name)[i] for i in chosen]
             for name in ("ids", "titles", "abstracts", "references", "fields", "details")
         }
         return Records(**columns, labels=self.labels[chosen], sources=self.sources)
@@ -150,13 +150,13 @@ class Records:
     def numbers_of(self, ids: Iterable[str]) -> list[int]:
         """Find records by id."""
         wanted = list(ids)
-        for one in wanted:
-            if one not in self.number:
-                guess = closest(one, self.ids)
+        for item in wanted:
+            if item not in self.number:
+                guess = closest(item, self.ids)
                 raise InputError(
-                    f"there is no record {one!r}; " + (f"did you mean {guess!r}?" if guess else "check the id.")
+                    f"there is no record {item!r}; " + (f"did you mean {guess!r}?" if guess else "check the id.")
                 )
-        return [self.number[one] for one in wanted]
+        return [self.number[entry] for entry in wanted]
 
 
 def read_records(
@@ -210,28 +210,29 @@ def records_to_json(records: Records) -> dict[str, Any]:
         "ids": list(records.ids),
         "titles": list(records.titles),
         "abstracts": list(records.abstracts),
-        "references": [list(one) for one in records.references],
-        "labels": [None if math.isnan(one) else one for one in records.labels.tolist()],
-        "fields": [dict(one) for one in records.fields],
+        "references": [list(reference) for reference in records.references],
+        "labels": [None if math.isnan(label) else label for label in records.labels.tolist()],
+        "fields": [dict(field) for field in records.fields],
         "details": [
-            {name: value for name, value in vars(one).items() if value not in (None, "", ())} for one in records.details
+            {name: value for name, value in vars(detail).items() if value not in (None, "", ())}
+            for detail in records.details
         ],
-        "sources": [asdict(one) for one in records.sources],
+        "sources": [asdict(source) for source in records.sources],
     }
 
 
 def records_from_json(values: Mapping[str, Any]) -> Records:
     """Return the records of JSON values."""
-    labels = [math.nan if one is None else one for one in values["labels"]]
+    labels = [math.nan if value is None else value for value in values["labels"]]
     return Records(
         values["ids"],
         values["titles"],
         values["abstracts"],
-        [tuple(one) for one in values["references"]],
+        [tuple(value) for value in values["references"]],
         np.array(labels, dtype=np.float64),
         values["fields"],
-        [RecordDetails(**_tuples(one)) for one in values["details"]],
-        [RecordSource(**_tuples(one)) for one in values["sources"]],
+        [RecordDetails(**_tuples(value)) for value in values["details"]],
+        [RecordSource(**_tuples(value)) for value in values["sources"]],
     )
 
 

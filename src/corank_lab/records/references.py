@@ -79,17 +79,17 @@ def match_references(records: Records) -> tuple[Records, ReferenceCounts]:
     known: dict[str, tuple[str, int | str]] = {}
     counts: Counter[str] = Counter()
     matched = []
-    for at, given in enumerate(records.references):
+    for i, given in enumerate(records.references):
         cited: dict[str, None] = {}
         for text in _parts(given):
             counts["all"] += 1
             if text not in known:
                 known[text] = index.find(text)
-            how, found = known[text]
-            if found == at:
+            how, result = known[text]
+            if result == i:
                 continue
             counts[how] += 1
-            cited[records.ids[found] if isinstance(found, int) else found] = None
+            cited[records.ids[result] if isinstance(result, int) else result] = None
         matched.append(tuple(cited))
     ways = {f"by_{how}": counts[how] for how in ("id", "doi", "pmid", "title", "page")}
     return replace(records, references=matched), ReferenceCounts(counts["all"], **ways)
@@ -98,7 +98,7 @@ def match_references(records: Records) -> tuple[Records, ReferenceCounts]:
 def _parts(given: Iterable[str]) -> Iterator[str]:
     """Single references; a text with several is split at semicolons, bars and line ends, never at blanks or commas."""
     for text in given:
-        yield from (part for one in _SEPARATOR.split(text) if (part := one.strip(" ;|")))
+        yield from (part for item in _SEPARATOR.split(text) if (part := item.strip(" ;|")))
 
 
 class _Place(NamedTuple):
@@ -115,14 +115,14 @@ class _Index:
         self._records = records
         self._by_id: dict[str, int] = {}
         self._by_key: dict[str, list[int]] = defaultdict(list)
-        given = Counter(one.given_id for one in records.details if one.given_id)
-        for at, one in enumerate(records.details):
-            for key in (one.given_id if given[one.given_id] == 1 else "", records.ids[at]):
+        given = Counter(detail.given_id for detail in records.details if detail.given_id)
+        for i, item in enumerate(records.details):
+            for key in (item.given_id if given[item.given_id] == 1 else "", records.ids[i]):
                 if key:
-                    self._by_id[_plain_id(key)] = at
-            for key in (f"doi:{one.doi}" if one.doi else "", f"pmid:{one.pmid}" if one.pmid else ""):
+                    self._by_id[_plain_id(key)] = i
+            for key in (f"doi:{item.doi}" if item.doi else "", f"pmid:{item.pmid}" if item.pmid else ""):
                 if key:
-                    self._by_key[key].append(at)
+                    self._by_key[key].append(i)
 
     @cached_property
     def _entries(self) -> Sequence[ComparedRecord]:
@@ -130,53 +130,53 @@ class _Index:
 
     @cached_property
     def _families(self) -> list[str]:
-        return [family_name(one.authors[0]) if one.authors else "" for one in self._records.details]
+        return [family_name(detail.authors[0]) if detail.authors else "" for detail in self._records.details]
 
     @cached_property
     def _by_place(self) -> dict[_Place, list[int]]:
         """Records by first author, year, volume and page; for references in free text."""
-        found: dict[_Place, list[int]] = defaultdict(list)
-        for at, (entry, family) in enumerate(zip(self._entries, self._families, strict=True)):
+        result: dict[_Place, list[int]] = defaultdict(list)
+        for i, (entry, family) in enumerate(zip(self._entries, self._families, strict=True)):
             if family and entry.year and entry.volume and entry.page:
-                found[_Place(family, entry.year, entry.volume, "".join(entry.page))].append(at)
-        return found
+                result[_Place(family, entry.year, entry.volume, "".join(entry.page))].append(i)
+        return result
 
     @cached_property
     def _by_words(self) -> dict[tuple[str, ...], dict[str, list[int]]]:
         """Records by the first words of their title, then by the title; for references in free text."""
-        found: dict[tuple[str, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for at, title in enumerate(self._records.titles):
+        result: dict[tuple[str, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for i, title in enumerate(self._records.titles):
             words = normalise_title(title).split()
             if len(words) >= MIN_WORDS:
-                found[tuple(words[:3])][" ".join(words)].append(at)
-        return found
+                result[tuple(words[:3])][" ".join(words)].append(i)
+        return result
 
     def find(self, text: str) -> tuple[str, int | str]:
         """How a reference was matched and with which record; or that it is outside, and its normalised text."""
-        at = self._by_id.get(_plain_id(text))
-        if at is not None:
-            return "id", at
+        i = self._by_id.get(_plain_id(text))
+        if i is not None:
+            return "id", i
         openalex = _OPENALEX.fullmatch(text)
         if openalex:
             return "outside", openalex[1].upper()
         doi = normalise_doi(text)
         if doi:
-            found = self._agreed(self._by_key.get(f"doi:{doi}", []), text)
-            return ("doi", found) if found is not None else ("outside", f"doi:{doi}")
+            result = self._agreed(self._by_key.get(f"doi:{doi}", []), text)
+            return ("doi", result) if result is not None else ("outside", f"doi:{doi}")
         pmid = _PMID.search(text)
         if pmid:
             key = f"pmid:{pmid[1] or pmid[2]}"
-            found = self._agreed(self._by_key.get(key, []), text)
-            return ("pmid", found) if found is not None else ("outside", key)
+            result = self._agreed(self._by_key.get(key, []), text)
+            return ("pmid", result) if result is not None else ("outside", key)
         # a text without blanks is an id, which is kept
         return self._find_text(text) if len(text.split()) > 1 else ("outside", text)
 
     def _agreed(self, holders: list[int], text: str) -> int | None:
         """The record with an identifier; of several with different titles, the one whose title is in the text."""
-        if len({comparable_title(self._records.titles[at]) for at in holders}) > 1:
+        if len({comparable_title(self._records.titles[i]) for i in holders}) > 1:
             plain = normalise_title(text)
-            holders = [at for at in holders if (title := normalise_title(self._records.titles[at])) and title in plain]
-            if len({self._records.titles[at] for at in holders}) > 1:
+            holders = [i for i in holders if (title := normalise_title(self._records.titles[i])) and title in plain]
+            if len({self._records.titles[i] for i in holders}) > 1:
                 return None
         return holders[0] if holders else None
 
@@ -186,18 +186,18 @@ class _Index:
             volume, page = _VOLUME.search(cited["rest"]), _FIRST_PAGE.search(cited["rest"])
             if volume and page:
                 place = _Place(family_name(cited["author"]), int(cited["year"]), volume[1], (page[1] + page[2]).lower())
-                found = self._at_place(place, cited["rest"][: cited["rest"].find(",")])
+                result = self._at_place(place, cited["rest"][: cited["rest"].find(",")])
                 # the same work has several spellings of its journal
-                return ("page", found) if found is not None else ("outside", "{} {} v{} p{}".format(*place))
-        at = self._by_title(text)
-        return ("title", at) if at is not None else ("outside", normalise_title(text) or text)
+                return ("page", result) if result is not None else ("outside", "{} {} v{} p{}".format(*place))
+        i = self._by_title(text)
+        return ("title", i) if i is not None else ("outside", normalise_title(text) or text)
 
     def _at_place(self, place: _Place, journal: str) -> int | None:
         words = journal_words(journal)
         holders = [
-            at for at in self._by_place.get(place, []) if same_journal(words, self._entries[at].journal) is not False
+            i for i in self._by_place.get(place, []) if same_journal(words, self._entries[i].journal) is not False
         ]
-        titles = {self._entries[at].title for at in holders}
+        titles = {self._entries[i].title for i in holders}
         return holders[0] if len(titles) == 1 else None
 
     def _by_title(self, text: str) -> int | None:
@@ -205,23 +205,23 @@ class _Index:
         plain = fold_text(text)
         words = list(_WORD.finditer(plain))
         spelled = [word[0] for word in words]
-        found: list[tuple[int, int]] = []
+        result: list[tuple[int, int]] = []
         for start, first in enumerate(zip(spelled, spelled[1:], spelled[2:], strict=False)):
             for title, holders in self._by_words[first].items() if first in self._by_words else ():
                 end = start + title.count(" ") + 1
                 if end > len(words) or " ".join(spelled[start:end]) != title:
                     continue
                 if _is_bounded(plain, words[end - 1].end()):
-                    found += [(len(title), at) for at in holders if self._agrees(at, text, spelled[:start])]
-        longest = {at for length, at in found if length == max(found)[0]}
-        if len({self._entries[at].title for at in longest}) > 1 or not longest:
+                    result += [(len(title), i) for i in holders if self._agrees(i, text, spelled[:start])]
+        longest = {i for length, i in result if length == max(result)[0]}
+        if len({self._entries[i].title for i in longest}) > 1 or not longest:
             return None
         return min(longest)
 
     def _agrees(self, at: int, text: str, before: list[str]) -> bool:
         """Whether the year is in the text, and the first author is the first of those before the title."""
         year, family = self._records.details[at].year, self._families[at]
-        years = [int(one) for one in _YEAR.findall(text)]
+        years = [int(item) for item in _YEAR.findall(text)]
         if year is None or not years:
             is_year = len(self._entries[at].title) >= 40 and bool(family and before)
         else:

@@ -66,30 +66,30 @@ class ImportSummary:
 
     def sentences(self) -> tuple[str, ...]:
         """Return what is not in the columns of the table."""
-        found = []
+        result = []
         if self.n_groups is not None and self.n_duplicates:
             left = self.n_records - self.n_duplicates
-            found.append(
+            result.append(
                 f"{_n(self.n_duplicates, 'duplicate')} in {_n(self.n_groups, 'group')}: {_n(left, 'record')} to judge."
             )
         elif self.n_groups is not None:
-            found.append("No duplicates were found.")
+            result.append("No duplicates were found.")
         judged = self.n_relevant + self.n_irrelevant
         if judged:
             n_open = self.n_records - judged
             have = "has a label" if judged == 1 else "have labels"
-            found.append(
+            result.append(
                 f"{_n(judged, 'record')} {have}: {self.n_relevant} relevant, {self.n_irrelevant} irrelevant; {n_open} "
                 "without."
             )
         else:
-            found.append("No labels were found.")
+            result.append("No labels were found.")
         if self.n_references:
             named = "1 names a record" if self.n_matched == 1 else f"{self.n_matched} name records"
-            found.append(f"{_n(self.n_references, 'reference')}, of which {named} of this collection.")
+            result.append(f"{_n(self.n_references, 'reference')}, of which {named} of this collection.")
         else:
-            found.append("No references were found.")
-        return (*found, *self.remarks)
+            result.append("No references were found.")
+        return (*result, *self.remarks)
 
     def table(self) -> ReportTable:
         """Return the summary as a table."""
@@ -98,27 +98,27 @@ class ImportSummary:
             "duplicates", "relevant", "irrelevant", "with references",
         )  # fmt: skip
         rows = [_row(file) for file in self.files]
-        kept = [at for at in range(len(columns)) if at <= 2 or any(row[at] for row in rows)]
+        kept = [i for i in range(len(columns)) if i <= 2 or any(row[i] for row in rows)]
         if len(rows) > 1:
-            sums = [sum(int(row[at]) for row in rows) for at in range(2, len(columns))]
+            sums = [sum(int(row[i]) for row in rows) for i in range(2, len(columns))]
             rows.append(("all", "", *sums))
-        shown = tuple(tuple(row[at] for at in kept) for row in rows)
-        return ReportTable("Import", tuple(columns[at] for at in kept), shown, note=" ".join(self.sentences()))
+        shown = tuple(tuple(row[i] for i in kept) for row in rows)
+        return ReportTable("Import", tuple(columns[i] for i in kept), shown, note=" ".join(self.sentences()))
 
 
 def summarise(records: Records, groups: DuplicateGroups | None = None, matched: int | None = None) -> ImportSummary:
     """Summarise an import."""
     judged = None if groups is None else set(groups.representatives)
     listed = [source.name for source in records.sources]
-    names = list(dict.fromkeys([*listed, *(one.source for one in records.details)]))
+    names = list(dict.fromkeys([*listed, *(detail.source for detail in records.details)]))
     members: dict[str, list[int]] = {name: [] for name in names}
-    for at, one in enumerate(records.details):
-        members[one.source].append(at)
+    for i, item in enumerate(records.details):
+        members[item.source].append(i)
     formats = {source.name: source.format for source in records.sources}
     files = tuple(
-        _file(records, name or "records", formats.get(name, ""), found, judged)
-        for name, found in members.items()
-        if found or name in formats
+        _file(records, name or "records", formats.get(name, ""), result, judged)
+        for name, result in members.items()
+        if result or name in formats
     )
     return ImportSummary(
         files,
@@ -136,28 +136,28 @@ def duplicate_table(records: Records, groups: DuplicateGroups) -> ReportTable:
     """Return the groups of duplicates as a table with the evidence; a star marks the record that is judged."""
     rows = [
         (
-            number, "*" if at == group.representative else "", records.ids[at], _short(records.titles[at]),
-            records.details[at].year, records.details[at].source, "; ".join(group.evidence) if place == 0 else "",
+            number, "*" if i == group.representative else "", records.ids[i], _short(records.titles[i]),
+            records.details[i].year, records.details[i].source, "; ".join(group.evidence) if place == 0 else "",
         )
         for number, group in enumerate(groups.groups, 1)
-        for place, at in enumerate(group.members)
+        for place, i in enumerate(group.members)
     ]  # fmt: skip
     columns = ("group", "judged", "id", "title", "year", "file", "evidence")
     return ReportTable("Duplicates", columns, tuple(rows), note="The record with a star is judged for its group.")
 
 
 def _file(records: Records, name: str, form: str, numbers: list[int], judged: set[int] | None) -> FileSummary:
-    details = [records.details[at] for at in numbers]
+    details = [records.details[i] for i in numbers]
     missing = {
-        "title": sum(not records.titles[at].strip() for at in numbers),
-        "abstract": sum(not records.abstracts[at].strip() for at in numbers),
-        "year": sum(one.year is None for one in details),
-        "authors": sum(not one.authors for one in details),
-        "identifier": sum(not (one.doi or one.pmid) for one in details),
+        "title": sum(not records.titles[i].strip() for i in numbers),
+        "abstract": sum(not records.abstracts[i].strip() for i in numbers),
+        "year": sum(detail.year is None for detail in details),
+        "authors": sum(not detail.authors for detail in details),
+        "identifier": sum(not (detail.doi or detail.pmid) for detail in details),
     }
     labels = Counter(records.labels[numbers].tolist())
-    n_duplicates = 0 if judged is None else sum(at not in judged for at in numbers)
-    n_citing = sum(bool(records.references[at]) for at in numbers)
+    n_duplicates = 0 if judged is None else sum(i not in judged for i in numbers)
+    n_citing = sum(bool(records.references[i]) for i in numbers)
     return FileSummary(name, form, len(numbers), missing, n_duplicates, labels[1.0], labels[0.0], n_citing)
 
 
@@ -169,7 +169,7 @@ def _row(file: FileSummary) -> tuple[str | int, ...]:
 
 
 def _matched(records: Records) -> int:
-    dois = {one.doi for one in records.details if one.doi}
+    dois = {detail.doi for detail in records.details if detail.doi}
     return sum(
         cited in records.number or bool(dois and normalise_doi(cited) in dois)
         for listed in records.references
@@ -179,17 +179,17 @@ def _matched(records: Records) -> int:
 
 def _contradictions(records: Records, groups: DuplicateGroups | None) -> tuple[str, ...]:
     """Name groups of duplicates whose labels differ."""
-    found = [
+    result = [
         group
         for group in (() if groups is None else groups.groups)
         if {0.0, 1.0} <= set(records.labels[list(group.members)].tolist())
     ]
-    if not found:
+    if not result:
         return ()
-    ids = ", ".join(records.ids[group.representative] for group in found[:LISTED])
-    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
-    which = "One group" if len(found) == 1 else f"{len(found)} groups"
-    return (f"{which} of duplicates with different labels count{'s' * (len(found) == 1)} as unlabelled: {ids}{more}.",)
+    ids = ", ".join(records.ids[group.representative] for group in result[:LISTED])
+    more = f" and {len(result) - LISTED} more" if len(result) > LISTED else ""
+    which = "One group" if len(result) == 1 else f"{len(result)} groups"
+    return (f"{which} of duplicates with different labels count{'s' * (len(result) == 1)} as unlabelled: {ids}{more}.",)
 
 
 def _short(text: str) -> str:

@@ -131,7 +131,9 @@ def _entry(record: OutputRecord, used: set[str]) -> str:
 def _value(name: str, values: list[str]) -> str:
     if name == "author":
         # a name that contains the separator is one name in braces
-        texts = [f"{{{escape(one)}}}" if re.search(r"\sand\s", one) else escape(one) for one in map(squeeze, values)]
+        texts = [
+            f"{{{escape(item)}}}" if re.search(r"\sand\s", item) else escape(item) for item in map(squeeze, values)
+        ]
         return " and ".join(texts)
     text = one_cell(name, [*map(squeeze, values)])
     if name in _VERBATIM and not set("{}\\") & set(text):
@@ -151,8 +153,8 @@ def escape(text: str) -> str:
 
 def _field_name(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    found = re.sub(r"[^a-z0-9_-]+", "_", plain).strip("_-")
-    return found if found[:1].isalpha() else f"field_{found}".rstrip("_")
+    result = re.sub(r"[^a-z0-9_-]+", "_", plain).strip("_-")
+    return result if result[:1].isalpha() else f"field_{result}".rstrip("_")
 
 
 def _bibtex_type(record: OutputRecord) -> str:
@@ -160,9 +162,9 @@ def _bibtex_type(record: OutputRecord) -> str:
     if record.family == "bibtex" and re.fullmatch(r"[A-Za-z]+", own.get("type", "")):
         return own["type"].lower()
     if record.family == "ris":
-        found = next((kind for kind, form in RIS_TYPES.items() if form == own.get("ty", "").upper()), None)
-        if found:
-            return found
+        result = next((kind for kind, form in RIS_TYPES.items() if form == own.get("ty", "").upper()), None)
+        if result:
+            return result
     return "article" if "journal" in record.values else "misc"
 
 

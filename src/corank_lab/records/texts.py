@@ -108,12 +108,12 @@ _OTHERS = re.compile(r"(?:et al\.?|and others|others)", re.IGNORECASE)
 
 def split_authors(values: Iterable[str], *, is_cell: bool, is_bibtex: bool = False) -> tuple[str, ...]:
     """Return the authors in the values of a column or tag."""
-    found: list[str] = []
+    result: list[str] = []
     for value in values:
-        found += _parts(value, is_cell, is_bibtex)
-    cleaned = (clean_line(one).strip(" ;,|") for one in found)
-    cleaned = (_ID_NUMBER.sub("", one).strip(" ,") if one.endswith(")") else one for one in cleaned)
-    return tuple(one for one in cleaned if one and not _OTHERS.fullmatch(one) and not is_absent(one))
+        result += _parts(value, is_cell, is_bibtex)
+    cleaned = (clean_line(item).strip(" ;,|") for item in result)
+    cleaned = (_ID_NUMBER.sub("", item).strip(" ,") if item.endswith(")") else item for item in cleaned)
+    return tuple(item for item in cleaned if item and not _OTHERS.fullmatch(item) and not is_absent(item))
 
 
 def _parts(value: str, is_cell: bool, is_bibtex: bool) -> list[str]:
@@ -125,57 +125,57 @@ def _parts(value: str, is_cell: bool, is_bibtex: bool) -> list[str]:
         return value.split("|")
     lines = _LINES.split(value.strip())
     if len(lines) > 1:
-        return [_FIRST_AND.sub("", one, count=1) if _FIRST_AND.match(one) else one for one in lines]
+        return [_FIRST_AND.sub("", line, count=1) if _FIRST_AND.match(line) else line for line in lines]
     joined = _AND.split(" ".join(value.split()))
-    if len(joined) > 1 and all("," in one for one in joined):
+    if len(joined) > 1 and all("," in item for item in joined):
         return joined
     return _by_commas(value) if is_cell else [value]
 
 
 def _outside_braces(parts: list[str]) -> list[str]:
     """Put names together again that were split inside braces."""
-    found: list[list[str]] = []
+    result: list[list[str]] = []
     depth = 0
     for part in parts:
         if depth > 0:
-            found[-1].append(part)
+            result[-1].append(part)
         else:
-            found.append([part])
+            result.append([part])
             depth = 0
         depth += part.count("{") - part.count("}")
-    return [" and ".join(one) for one in found]
+    return [" and ".join(item) for item in result]
 
 
 def _by_commas(value: str) -> list[str]:
-    pieces = [one.strip() for one in re.split(r",\s+|,(?=[^\W\d_])", value.strip().strip(",")) if one.strip()]
+    pieces = [item.strip() for item in re.split(r",\s+|,(?=[^\W\d_])", value.strip().strip(",")) if item.strip()]
     if len(pieces) <= 1:
         return pieces
     pieces[-1] = re.sub(r"^(?:and|&)\s+", "", pieces[-1])
-    if all(_ENDS_IN_INITIALS.fullmatch(one) for one in pieces) or (
-        len(pieces) > 2 and sum(" " in one for one in pieces) > 0.7 * len(pieces)
+    if all(_ENDS_IN_INITIALS.fullmatch(piece) for piece in pieces) or (
+        len(pieces) > 2 and sum(" " in piece for piece in pieces) > 0.7 * len(pieces)
     ):
         # "Griffin DK, O'Connor RE.", or "Zixiao Yang, Baoyu Jiang, Xing Xu"
         pieces[-1] = pieces[-1][:-1] if pieces[-1].endswith(".") and not pieces[0].endswith(".") else pieces[-1]
         return pieces
-    if len(pieces) > 2 and len(pieces) % 2 == 0 and all(_INITIALS.fullmatch(one) for one in pieces[1::2]):
+    if len(pieces) > 2 and len(pieces) % 2 == 0 and all(_INITIALS.fullmatch(piece) for piece in pieces[1::2]):
         return [f"{family}, {given}" for family, given in zip(pieces[::2], pieces[1::2], strict=True)]
-    if len(pieces) == 2 and all(" " in one and len(one.split()) <= 4 for one in pieces):
+    if len(pieces) == 2 and all(" " in piece and len(piece.split()) <= 4 for piece in pieces):
         return pieces
     return [value]
 
 
 def split_keywords(values: Iterable[str], *, is_cell: bool) -> tuple[str, ...]:
     """Return the different keywords in the values of a column or tag."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for value in values:
         parts = re.split(r"[;|\r\n]", value)
         if len(parts) == 1 and is_cell:
             parts = re.split(r",\s*(?![^()]*\))", value) if len(value) < 20_000 else value.split(",")
         for part in parts:
-            one = clean_line(part).strip(" ;,")
-            if one and not is_absent(one):
-                found.setdefault(one)
-    return tuple(found)
+            item = clean_line(part).strip(" ;,")
+            if item and not is_absent(item):
+                result.setdefault(item)
+    return tuple(result)
 
 
 _ID = re.compile(
@@ -193,32 +193,32 @@ _EDGES = " ,;\t\r\n"
 
 def split_references(values: Iterable[str], *, is_list: bool = False) -> tuple[str, ...]:
     """Return the single references in the values of a column or tag."""
-    found: list[str] = []
+    result: list[str] = []
     for value in values:
         if _COPYRIGHT.match(value):
             continue  # the tag CR in Ovid's exports
         if is_list:
-            found.append(value.strip(_EDGES))
+            result.append(value.strip(_EDGES))
             continue
-        tokens = [one for one in _BETWEEN.split(value) if one]
-        if tokens and all(_ID.fullmatch(one) for one in tokens):
-            found += tokens
+        tokens = [item for item in _BETWEEN.split(value) if item]
+        if tokens and all(_ID.fullmatch(token) for token in tokens):
+            result += tokens
             continue
-        lines = [one for one in _LINE.split(value) if one.strip(_EDGES)]
-        found += lines if len(lines) > 1 else _sentences(value)
-    return tuple(one for text in found if (one := " ".join(text.split()).strip(_EDGES)))
+        lines = [item for item in _LINE.split(value) if item.strip(_EDGES)]
+        result += lines if len(lines) > 1 else _sentences(value)
+    return tuple(one for text in result if (one := " ".join(text.split()).strip(_EDGES)))
 
 
 def _sentences(text: str) -> list[str]:
     """Split at semicolons; a part without a year or a DOI belongs to the next one."""
-    found: list[str] = []
+    result: list[str] = []
     begun: list[str] = []
     for part in _SEMICOLON.split(text):
         begun.append(part)
         if _COMPLETE.search(part):
-            found.append("; ".join(begun))
+            result.append("; ".join(begun))
             begun = []
     rest = "; ".join(begun)
-    if found and len(rest) < 40:  # such as an editor's note behind the last reference
-        return [*found[:-1], f"{found[-1]}; {rest}"]
-    return [*found, rest]
+    if result and len(rest) < 40:  # such as an editor's note behind the last reference
+        return [*result[:-1], f"{result[-1]}; {rest}"]
+    return [*result, rest]

@@ -45,7 +45,7 @@ def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
     written as ``NAME (source)`` if a reader would take its name for that of a standard value.
     """
     names = list(dict.fromkeys(name for record in records for name in record.fields))
-    is_table = all(record.family == "table" for record in records) and len({one.source for one in records}) == 1
+    is_table = all(record.family == "table" for record in records) and len({item.source for item in records}) == 1
     has_label = any(record.has_label or "included" in record.values for record in records)
     if is_table:
         kinds = [kind for kind in KINDS if kind != "included" and any(not record.says(kind) for record in records)]
@@ -60,7 +60,7 @@ def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
     if not is_table:
         first, others = kinds, []
     taken = {name.casefold() for name in (*kinds, *last)}
-    kept = [name for name in kept if name.casefold() not in taken or not all(one.repeats(name) for one in records)]
+    kept = [name for name in kept if name.casefold() not in taken or not all(item.repeats(name) for item in records)]
     if not is_table:
         taken |= {name.casefold() for name in kept if fields_of(name)}
     yield [*first, *_distinct(kept, taken), *others, *last]
@@ -90,9 +90,9 @@ def write_excel(path: Path, rows: Iterator[list[str]], *, keep_formulas: bool) -
     clean: list[list[str]] = []
     for row in (header, *body):
         cells = [cell if keep_formulas else defuse(cell) for cell in row]
-        found = [_ILLEGAL.subn("\ufffd", cell) for cell in cells]
-        n_illegal += sum(number for _, number in found)
-        clean.append([cell for cell, _ in found])
+        result = [_ILLEGAL.subn("\ufffd", cell) for cell in cells]
+        n_illegal += sum(number for _, number in result)
+        clean.append([cell for cell, _ in result])
     table, n_split = _split(clean)
     if len(table[0]) > COLUMNS:
         raise InputError(f"there are {len(table[0]):,} columns, but a sheet of Excel holds {COLUMNS:,}; write .csv.")
@@ -149,11 +149,11 @@ def _pieces(cell: str) -> list[str]:
     pieces, size = [""], 0
     units = [1 + (sign > "\uffff") for sign in cell]
     begin = 0
-    for at, unit in enumerate(units):
+    for i, unit in enumerate(units):
         if size + unit > CELL:
-            pieces[-1] = cell[begin:at]
+            pieces[-1] = cell[begin:i]
             pieces.append("")
-            begin, size = at, 0
+            begin, size = i, 0
         size += unit
     pieces[-1] = cell[begin:]
     return pieces

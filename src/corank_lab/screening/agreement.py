@@ -44,16 +44,16 @@ class ScreeningAgreement:
         """Return the agreement as a table."""
         rows = tuple(
             (
-                f"{one.first}, {one.second}",
-                one.question,
-                one.n_both,
-                one.n_same,
-                one.n_yes,
-                one.kappa,
-                one.low,
-                one.high,
+                f"{pair.first}, {pair.second}",
+                pair.question,
+                pair.n_both,
+                pair.n_same,
+                pair.n_yes,
+                pair.kappa,
+                pair.low,
+                pair.high,
             )
-            for one in self.pairs
+            for pair in self.pairs
         )
         conflicts = f"{self.n_conflicts} conflict{'s' * (self.n_conflicts != 1)}"
         note = (
@@ -68,17 +68,17 @@ def screening_agreement(judges: Judges) -> ScreeningAgreement:
     """Measure how far judges agree, on inclusion and on each reason of exclusion."""
     read = {judge: independent(answers) for judge, answers in judges.items()}
     pairs = []
-    for one, other in combinations(judges, 2):
-        both = [number for number in read[one] if number in read[other]]
+    for item, other in combinations(judges, 2):
+        both = [number for number in read[item] if number in read[other]]
         if not both:
             continue
-        a, b = (np.array([read[judge][number] for number in both]) for judge in (one, other))
-        pairs.append(_pair(one, other, "included", a, b))
+        a, b = (np.array([read[judge][number] for number in both]) for judge in (item, other))
+        pairs.append(_pair(item, other, "included", a, b))
         excluded = [number for number, *verdicts in zip(both, a, b, strict=True) if not any(verdicts)]
-        given = [[judges[judge].current[number].reason for number in excluded] for judge in (one, other)]
+        given = [[judges[judge].current[number].reason for number in excluded] for judge in (item, other)]
         for reason in sorted({*given[0], *given[1]} - {""}):
             sides = (np.array([text == reason for text in side]) for side in given)
-            pairs.append(_pair(one, other, reason, *sides))
+            pairs.append(_pair(item, other, reason, *sides))
     n_conflicts = len(find_conflicts(judges, settled=True))
     return ScreeningAgreement(tuple(pairs), n_conflicts, n_conflicts - len(find_conflicts(judges)))
 

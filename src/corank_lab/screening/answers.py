@@ -196,12 +196,12 @@ class ScreeningAnswers:
     ) -> list[tuple[int, ScreeningEntry]]:
         """Return records with all words of a text in their title, authors, reason, tags or note, the last first."""
         words, entries = text.casefold().split(), self.current if among is None else among
-        found = [
+        result = [
             (number, entry)
             for number, entry in entries.items()
             if not words or all(word in self._text(number, entry) for word in words)
         ]
-        return sorted(found, key=lambda item: item[1].time)[::-1]
+        return sorted(result, key=lambda item: item[1].time)[::-1]
 
     def _text(self, number: int, entry: ScreeningEntry) -> str:
         records, note = self.unique.unique, self.notes.get(number, "")
@@ -291,12 +291,12 @@ Judges = Mapping[str, ScreeningAnswers]
 
 def find_conflicts(judges: Judges, *, settled: bool = False) -> list[int]:
     """Return the records that one judge includes and another excludes."""
-    found: dict[int, set[bool]] = {}
+    result: dict[int, set[bool]] = {}
     for answers in judges.values():
         for number, relevant in independent(answers).items():
-            found.setdefault(number, set()).add(relevant)
+            result.setdefault(number, set()).add(relevant)
     done = set() if settled else {number for answers in judges.values() for number in answers.adjudicated}
-    return sorted(number for number, verdicts in found.items() if len(verdicts) > 1 and number not in done)
+    return sorted(number for number, verdicts in result.items() if len(verdicts) > 1 and number not in done)
 
 
 def independent(answers: ScreeningAnswers) -> dict[int, bool]:
@@ -319,8 +319,8 @@ def combine(judges: Judges, *, conflicts: bool = True) -> ScreeningAnswers:
             entry = answers.current[number]
             # a later change does not move the record in the order of reading; lines of earlier versions have no time
             time = answers.answered_at[number] or time
-            found = (time, judge, replace(entry, by=answers.chosen_by[number]))
-            first[number] = min(first.get(number, found), found, key=lambda one: one[:2])
+            result = (time, judge, replace(entry, by=answers.chosen_by[number]))
+            first[number] = min(first.get(number, result), result, key=lambda element: element[:2])
             if entry.action != "duplicate":
                 verdicts.setdefault(number, set()).add(entry.action)
         for number, entry in answers.adjudicated.items():

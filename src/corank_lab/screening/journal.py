@@ -52,11 +52,11 @@ class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
     def shares(self, payload: Any) -> bool:
         """Return whether half of the records of a project, or of the records now if these are fewer, are in both."""
         before = UniqueRecords(records_from_json(payload["records"])).everything
-        found = sum(
+        result = sum(
             self._single.find(id, keys, title) is not None
             for id, keys, title in zip(before.ids, before.keys, before.titles, strict=True)
         )
-        return 2 * found >= min(len(before), len(self._single.everything))
+        return 2 * result >= min(len(before), len(self._single.everything))
 
     def completed(self, entry: ScreeningEntry) -> tuple[str, ScreeningEntry]:
         """Return the id of the record that is judged, and the entry with the keys and the title of the record."""
@@ -70,7 +70,7 @@ class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
 
 def records_payload(unique: UniqueRecords) -> dict[str, Any]:
     """Return records and pairs of duplicates as a project keeps them."""
-    pairs = [] if unique.groups is None else [list(one) for one in unique.groups.pairs]
+    pairs = [] if unique.groups is None else [list(pair) for pair in unique.groups.pairs]
     return {"records": records_to_json(unique.everything), "pairs": pairs}
 
 
@@ -85,13 +85,13 @@ def records_hash(records: Records) -> str:
 
 def read_logs(paths: Sequence[Path], records: Records, folder: Path | None = None) -> list[tuple[str, bytes]]:
     """Return judge and JSON lines of all logs about records: of their project, then of files."""
-    found: list[tuple[str, bytes]] = []
+    result: list[tuple[str, bytes]] = []
     database = (paths[0].absolute().parent if folder is None else folder) / NAME
     if database.is_file():
         with ScreeningJournal(database) as journal:
             project = journal.find_records(records)
             if project is not None:
-                found += project_logs(journal.store, project.id).items()
+                result += project_logs(journal.store, project.id).items()
     for path in journal_paths(Path(f"{paths[0]}.{ScreeningJournal.folder}") if folder is None else folder):
-        found += split_journal(read_regular(path), path).items()
-    return found
+        result += split_journal(read_regular(path), path).items()
+    return result

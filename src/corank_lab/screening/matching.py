@@ -62,9 +62,9 @@ class UniqueRecords:
         for place, number in enumerate(self.originals.tolist()):
             if len(group := groups.group_of(number)) > 1:
                 self._place[list(group)] = place
-                found = records.labels[list(group)]
-                found = np.unique(found[~np.isnan(found)])
-                labels[place] = found[0] if len(found) == 1 else np.nan
+                result = records.labels[list(group)]
+                result = np.unique(result[~np.isnan(result)])
+                labels[place] = result[0] if len(result) == 1 else np.nan
         self.unique = replace(records.take(self.originals.tolist()), labels=labels)
 
     def linked(self) -> Records:
@@ -72,14 +72,14 @@ class UniqueRecords:
         everything = self.everything
         if not any(everything.references):
             return self.unique
-        found, self.reference_counts = match_references(everything)
-        matched = found.references
+        result, self.reference_counts = match_references(everything)
+        matched = result.references
         ids, number = self.unique.ids, everything.number
         references: list[dict[str, None]] = [{} for _ in ids]
         for place, listed in zip(self._place.tolist(), matched, strict=True):
             if listed:
-                cited = (ids[self._place[number[one]]] if one in number else one for one in listed)
-                references[place] |= dict.fromkeys(one for one in cited if one != ids[place])
+                cited = (ids[self._place[number[item]]] if item in number else item for item in listed)
+                references[place] |= dict.fromkeys(item for item in cited if item != ids[place])
         given = zip(ids, self.unique.references, references, strict=True)
         if all({id, *before} == {id, *after} for id, before, after in given):
             return self.unique  # all references are ids already
@@ -89,7 +89,7 @@ class UniqueRecords:
         """Return the duplicates that are judged as one."""
         original = int(self.originals[number])
         group = (original,) if self.groups is None else self.groups.group_of(original)
-        return (original, *(one for one in group if one != original))
+        return (original, *(item for item in group if item != original))
 
     def evidence(self, number: int) -> tuple[str, ...]:
         """Return why records are duplicates."""
@@ -97,11 +97,11 @@ class UniqueRecords:
 
     def family(self, number: int) -> tuple[int, ...]:
         """Return the other documents of a family, such as an e-mail and its attachments, in the order of the files."""
-        return tuple(one for one in self._families.get(number, ()) if one != number)
+        return tuple(item for item in self._families.get(number, ()) if item != number)
 
     def keys(self, number: int) -> tuple[str, ...]:
         """Return the keys of a record and of its duplicates."""
-        return tuple(dict.fromkeys(key for one in self.members(number) for key in self.everything.keys[one]))
+        return tuple(dict.fromkeys(key for member in self.members(number) for key in self.everything.keys[member]))
 
     def place(self, original: int) -> int:
         """Return the record that is judged for a record."""
@@ -151,8 +151,8 @@ class UniqueRecords:
 
     def _find_old(self, id: str) -> int | None:
         """Find the record of an answer that has only an id: given in the file, or the place in a file without ids."""
-        found = self._index.find([id, f"id:{id}"])
-        if found is not None or not (id.isascii() and id.isdigit() and len(id) < MAX_DIGITS):
-            return found
+        result = self._index.find([id, f"id:{id}"])
+        if result is not None or not (id.isascii() and id.isdigit() and len(id) < MAX_DIGITS):
+            return result
         place = int(id) - 1
         return place if 0 <= place < len(self.everything) and not self.everything.details[place].given_id else None

@@ -127,7 +127,7 @@ def telling_words(
     weights = np.asarray(rows[chosen].mean(axis=0) - rows[~chosen].mean(axis=0)).ravel()
     order = np.argsort(-np.abs(weights), kind="stable")[:n].tolist()
     words = list(terms)
-    return [(words[at], float(weights[at])) for at in order if weights[at]]
+    return [(words[i], float(weights[i])) for i in order if weights[i]]
 
 
 def similar_records(views: Views, record: int, *, n: int) -> list[int]:

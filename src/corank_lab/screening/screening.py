@@ -260,7 +260,7 @@ class Screening(TeamAnswers):
         second = [number for number in self.team.relevant if number in again] if again else []
         is_open[second] = False
         last_read = self.answers_of(judge).last
-        family = [] if last_read is None else [one for one in self.unique.family(last_read) if is_open[one]]
+        family = [] if last_read is None else [item for item in self.unique.family(last_read) if is_open[item]]
         is_open[family] = False
         chosen: list[int] = [*second, *drawn, *family, *self._ranked(np.flatnonzero(is_open), most), *last]
         return [OpenRecord(number, int(self._needed[number] - self._n_read[number])) for number in chosen[:most]]

@@ -120,9 +120,9 @@ def _replay(records: Records, y: NDArray[np.bool_], seed: int, rule: StoppingRul
         screening.answer(record, bool(y[record]))
         order.append(record)
     seconds = time.perf_counter() - began
-    found = y[order]
-    stop, n_known = rule.replay(found, np.random.default_rng(seed))
-    return ScreeningReplay(seed, np.array(order), found, seconds, stop, n_known / int(y.sum()))
+    result = y[order]
+    stop, n_known = rule.replay(result, np.random.default_rng(seed))
+    return ScreeningReplay(seed, np.array(order), result, seconds, stop, n_known / int(y.sum()))
 
 
 def start_pair(y: NDArray[np.bool_], seed: int) -> tuple[int, int]:

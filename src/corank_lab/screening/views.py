@@ -109,8 +109,8 @@ def reference_views(records: Records) -> tuple[Any, Any]:
     number = dict(records.number)  # works outside the collection follow
     # each work once, in order: the order of a set differs from process to process, and with it the last bits
     cites = [
-        (at, number.setdefault(work, len(number)))
-        for at, of in enumerate(records.references)
+        (i, number.setdefault(work, len(number)))
+        for i, of in enumerate(records.references)
         for work in dict.fromkeys(of)
     ]
     rows, columns = np.array(cites).T
@@ -134,8 +134,8 @@ def _weighted(counts: Any) -> Any:
 
 def _missing(unit: Any) -> Rows:
     """What the columns of rows of norm 1 lack to it, per record; 0 for empty rows."""
-    at = np.repeat(np.arange(unit.shape[0], dtype=np.int32), np.diff(unit.indptr))
-    squares = np.bincount(at, np.square(unit.data), minlength=unit.shape[0])
+    i = np.repeat(np.arange(unit.shape[0], dtype=np.int32), np.diff(unit.indptr))
+    squares = np.bincount(i, np.square(unit.data), minlength=unit.shape[0])
     return np.where(squares > 0, np.maximum(1 - squares, 0), 0).astype(np.float32)
 
 
@@ -195,12 +195,12 @@ class TfidfVocabulary:
             return np.where(frequency > MAX_FREQUENCY * n, 0.0, weights).astype(np.float32)
 
         squares = np.zeros(n)
-        first, second, at = _neighbours(words, ends)
+        first, second, i = _neighbours(words, ends)
         kept: list[tuple[Numbers, Floats, Numbers, Integers, Integers]] = []
         for chosen in _parts(first, n_words):
             codes = first[chosen].astype(np.int64) * n_words + second[chosen]
-            kept.append(_count_pairs(codes, at[chosen], squares))
-        del first, second, at
+            kept.append(_count_pairs(codes, i[chosen], squares))
+        del first, second, i
         rows, counts, places, codes, frequency = (np.concatenate(column) for column in _with_offsets(kept))
         kept.clear()
         pairs = sparse.csr_matrix((counts, (rows, places)), shape=(n, len(codes)))
@@ -217,14 +217,14 @@ class TfidfVocabulary:
     def rows(self, texts: Sequence[str]) -> Any:
         """Return the rows of other texts; unknown words are dropped and break pairs, and unknown pairs are dropped."""
         words, ends = _numbers(texts, _KnownNumbers(self.number))
-        first, second, at = _neighbours(words, ends)
+        first, second, i = _neighbours(words, ends)
         codes = first.astype(np.int64) * self.n_words + second
         places = np.minimum(np.searchsorted(self.pairs, codes), max(len(self.pairs) - 1, 0))
-        found = (first >= 0) & (second >= 0)
-        found &= self.pairs[places] == codes if len(self.pairs) else False
+        result = (first >= 0) & (second >= 0)
+        result &= self.pairs[places] == codes if len(self.pairs) else False
         known = words >= 0
         texts_of = np.repeat(np.arange(len(texts)), np.diff(ends))[known]
-        rows, columns = np.r_[texts_of, at[found]], np.r_[words[known], places[found] + self.n_words]
+        rows, columns = np.r_[texts_of, i[result]], np.r_[words[known], places[result] + self.n_words]
         shape = (len(texts), len(self.weights))
         counts = sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
         return self._weighted(counts, np.zeros(len(texts)))
@@ -240,10 +240,10 @@ class TfidfVocabulary:
 
 def unit_rows(rows: Any, squares: Any = 0.0) -> Any:
     """Scale sparse rows to norm 1, in place; empty rows stay empty."""
-    at = np.repeat(np.arange(rows.shape[0], dtype=np.int32), np.diff(rows.indptr))
-    norms = np.sqrt(np.bincount(at, np.square(rows.data), minlength=rows.shape[0]) + squares)
+    i = np.repeat(np.arange(rows.shape[0], dtype=np.int32), np.diff(rows.indptr))
+    norms = np.sqrt(np.bincount(i, np.square(rows.data), minlength=rows.shape[0]) + squares)
     norms[norms == 0.0] = 1.0
-    rows.data /= norms.astype(np.float32)[at]
+    rows.data /= norms.astype(np.float32)[i]
     return rows
 
 
@@ -308,5 +308,5 @@ def _with_offsets(parts: list[Any]) -> Iterator[list[Any]]:
     """Columns of the parts, with the numbers of pairs running on from part to part."""
     offsets = np.cumsum([0, *(len(part[3]) for part in parts)]).tolist()
     for column in range(5):
-        yield [part[column] + np.int32(offsets[at] if column == 2 else 0) if column == 2 else part[column]
-               for at, part in enumerate(parts)]  # fmt: skip
+        yield [part[column] + np.int32(offsets[i] if column == 2 else 0) if column == 2 else part[column]
+               for i, part in enumerate(parts)]  # fmt: skip

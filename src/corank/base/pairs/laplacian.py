@@ -333,8 +333,8 @@ class QueryLaplacian(Laplacian):
             means = [as_dense(average @ block) for block in blocks]
             offsets = [(keep - 1.0) * mean + (of_query @ mean)[query] for mean in means]
             root = np.sqrt(w[begin:end] * self.scale[first + query][run])[:, None]
-            for at in range(0, end - begin, length):
-                piece = slice(at, at + length)
+            for i in range(0, end - begin, length):
+                piece = slice(i, i + length)
                 rows, own = self.order[begin:end][piece], run[piece]
                 H = [
                     root[piece] * (keep[own] * as_dense(block[rows]) - offset[own])

@@ -141,10 +141,10 @@ def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floa
     spans, query = _spans(slots, winners_only=law != "partners" and not unscored)
     # an empty slot after each query, so that running sums at STOP exist and stay inside the query
     n_slots = len(slots.rows) + len(slots.starts) - 1
-    at = np.arange(len(slots.rows)) + slots.codes
+    i = np.arange(len(slots.rows)) + slots.codes
     own, rows, groups = np.zeros(n_slots), np.zeros(n_slots, dtype=np.int64), np.zeros(n_slots, dtype=np.int64)
-    own[at] = 1.0 if w is None else w[slots.rows]
-    rows[at], groups[at] = slots.rows, slots.groups
+    own[i] = 1.0 if w is None else w[slots.rows]
+    rows[i], groups[i] = slots.rows, slots.groups
     sums = np.zeros((n_slots, 3))
     padded = slots.starts + np.arange(len(slots.starts))
     core.running_sums(own, padded, sums[:, core.MASS])
@@ -154,15 +154,15 @@ def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floa
         # levels relative to the lowest score of the query; scaling by a power of two is exact and keeps sums finite
         exponent = np.frexp(np.abs(y[slots.rows]).max(initial=1.0))[1]
         scores = np.ldexp(y[slots.rows], -exponent)
-        sums[at, core.LEVEL] = scores - scores[slots.starts[slots.codes]]
+        sums[i, core.LEVEL] = scores - scores[slots.starts[slots.codes]]
         core.running_sums(own * sums[:, core.LEVEL], padded, sums[:, core.MOMENT])
     kind = core.WEIGHTED_BLOCKS if unscored else core.WEIGHTED_GRADES
     index = _index(kind, spans=spans + query[:, None], rows=rows, groups=groups, sums=sums)
-    partners = np.empty(len(at))
-    core.partner_weights(index, at.view(np.uint64), partners)
+    partners = np.empty(len(i))
+    core.partner_weights(index, i.view(np.uint64), partners)
     weights = np.zeros(n_slots)
-    W_q = np.bincount(slots.codes, weights=own[at])
-    weights[at], n_skipped = _entry_weights(law, own[at], partners, slots.codes, W_q, slots.n_queries)
+    W_q = np.bincount(slots.codes, weights=own[i])
+    weights[i], n_skipped = _entry_weights(law, own[i], partners, slots.codes, W_q, slots.n_queries)
     return index._replace(table=alias_table(weights)), n_skipped
 
 

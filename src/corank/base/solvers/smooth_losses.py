@@ -183,11 +183,11 @@ def _sum(parts: list[Evaluate]) -> Evaluate:
         return parts[0]
 
     def evaluate(u: Floats) -> Derivatives:
-        one, other = (part(u) for part in parts)
+        item, other = (part(u) for part in parts)
         return Derivatives(
-            one.value + other.value,
-            one.gradient + other.gradient,
-            lambda z: one.hessian_product(z) + other.hessian_product(z),
+            item.value + other.value,
+            item.gradient + other.gradient,
+            lambda z: item.hessian_product(z) + other.hessian_product(z),
         )
 
     return evaluate

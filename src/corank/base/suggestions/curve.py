@@ -143,8 +143,8 @@ def judging_curve(
                 f"start={start} rows of each query are all {len(to_judge)} rows that can be judged, so strategies have "
                 "nothing to choose; pass a smaller start, or more rows."
             )
-        for at, (_, function) in enumerate(strategies):
-            n_judged[repeat], values[at, repeat] = replay.run(function, y_start, first_seed)
+        for i, (_, function) in enumerate(strategies):
+            n_judged[repeat], values[i, repeat] = replay.run(function, y_start, first_seed)
     return JudgingCurve(names, np.rint(n_judged.mean(axis=0)).astype(np.int64), values, name, measured_on)
 
 
@@ -190,9 +190,9 @@ class _Replay:
             if len(grades) > 1:
                 # all pairs of different grades are equally likely: draw the first row by its number of partners
                 partners = len(rows) - counts[number]
-                one = rng.choice(len(rows), p=partners / partners.sum())
-                other = np.flatnonzero(number != number[one])[0]
-                rows = np.concatenate([rows[[one, other]], np.delete(rows, [one, other])])
+                item = rng.choice(len(rows), p=partners / partners.sum())
+                other = np.flatnonzero(number != number[item])[0]
+                rows = np.concatenate([rows[[item, other]], np.delete(rows, [item, other])])
             y[rows[:size]] = self.y[rows[:size]]
         return y
 

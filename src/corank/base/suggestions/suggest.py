@@ -178,9 +178,9 @@ def _walk(rows: Integers, pool: Pool, values: Floats, similar: float) -> Iterato
     nearest = np.full(len(rows), -np.inf)
     while len(left):
         repeats = nearest[left] >= similar
-        at = int(repeats.argmin())  # the first that is not a near-duplicate; the first of all if all are
-        pick = left[at]
+        i = int(repeats.argmin())  # the first that is not a near-duplicate; the first of all if all are
+        pick = left[i]
         yield int(rows[pick])
-        left = np.delete(left, at)
-        one = pool.X[[pick]].toarray()[0] if sparse.issparse(pool.X) else pool.X[pick]
-        np.maximum(nearest, pool.X @ one, out=nearest)
+        left = np.delete(left, i)
+        item = pool.X[[pick]].toarray()[0] if sparse.issparse(pool.X) else pool.X[pick]
+        np.maximum(nearest, pool.X @ item, out=nearest)

@@ -54,11 +54,13 @@ def agreement(
         raise InputError("--judges keep aggregates no grades; pass median, mean or majority.")
     if output is not None:
         require_text_place(output, overwrite=force)
-    found = read_judgements(data, y=label, qid=None if qid == "none" else qid, docid=id_column, judge=judge_column)
+    matches = read_judgements(data, y=label, qid=None if qid == "none" else qid, docid=id_column, judge=judge_column)
     if gold is not None:
-        _against_gold(found, read_judgements(gold).final(judges.value), data.name, as_json)
+        _against_gold(matches, read_judgements(gold).final(judges.value), data.name, as_json)
         return
-    result = judge_agreement(found.y, None if qid == "none" else found.qid, found.docids, found.judges, rule=judges)
+    result = judge_agreement(
+        matches.y, None if qid == "none" else matches.qid, matches.docids, matches.judges, rule=judges
+    )
     if output is not None:
         _write(output, result.contradictions, keep_formulas=keep_formulas, force=force)
     if as_json:
@@ -108,7 +110,7 @@ def _against_gold(found: JudgementList, gold: JudgementList, name: str, as_json:
         )
         show(result.confusion, make_console())
         words = {"kappa": result.kappa, "weighted kappa": result.weighted, "alpha (ordinal)": result.alpha}
-        said = ", ".join(f"{word} {one.value:.3f} ({one.low:.3f} to {one.high:.3f})" for word, one in words.items())
+        said = ", ".join(f"{word} {item.value:.3f} ({item.low:.3f} to {item.high:.3f})" for word, item in words.items())
         saved = (
             "It reverses the order of gold grades; check whether its scale runs the other way."
             if result.weighted.value < 0.0 and result.alpha.value < 0.0
@@ -140,13 +142,15 @@ def _sentences(result: JudgeAgreement, path: Path) -> str:
     if all(value != value for value in result.alpha.values()):
         why = "all grades are equal" if result.n_repeated else "no document has two grades"
         return f"{counts}\nKrippendorff's alpha is undefined: {why}"
-    return f"{counts}\nKrippendorff's alpha: {', '.join(f'{one} {value:.3f}' for one, value in result.alpha.items())}"
+    return f"{counts}\nKrippendorff's alpha: {', '.join(f'{item} {value:.3f}' for item, value in result.alpha.items())}"
 
 
 def _pairs(result: JudgeAgreement) -> ReportTable:
     from corank.tables import ReportTable
 
-    rows = tuple((one.first, one.second, one.n_common, one.n_equal / one.n_common, one.kappa) for one in result.pairs)
+    rows = tuple(
+        (pair.first, pair.second, pair.n_common, pair.n_equal / pair.n_common, pair.kappa) for pair in result.pairs
+    )
     return ReportTable("", ("judge", "judge", "documents", "equal", "Cohen's kappa"), rows, digits=3)
 
 

@@ -201,7 +201,7 @@ def _rows(
     else:
         kept = choose(ranker, rows.X, y, codes, n=number, strategy=strategy, random_state=seed).tolist()
     scores = predict_with_qid(ranker, rows.X, codes)
-    ids = [one.item() if hasattr(one, "item") else one for one in queries.ids]
+    ids = [id_.item() if hasattr(id_, "item") else id_ for id_ in queries.ids]
     return [(ids[codes[row]], names[row], float(scores[row])) for row in kept]
 
 

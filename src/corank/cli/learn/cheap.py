@@ -38,12 +38,12 @@ def evaluate_with_cheap(
     if junit is not None and fail_if_worse is None:
         raise InputError("--junit reports the gate; pass --fail-if-worse, too.")
     for what, files in (("run", runs), ("--cheap", cheap)):
-        if twice := next((str(one) for at, one in enumerate(files) if one in files[:at]), None):
+        if twice := next((str(item) for i, item in enumerate(files) if item in files[:i]), None):
             raise InputError(f"{twice} was passed twice as {what}; pass each file once.")
     for place in (junit, report):
         if place is not None:
             require_text_place(place, overwrite=force)
-    found = evaluate_runs(
+    matches = evaluate_runs(
         read_truth(gold, unjudged, columns),
         dict(zip(_short_names(runs), map(read_run_file, runs), strict=True)),
         names,
@@ -53,17 +53,17 @@ def evaluate_with_cheap(
         convention=convention,
         these_queries=these_queries,
     )
-    failed = [] if fail_if_worse is None else losses(found, fail_if_worse)
+    failed = [] if fail_if_worse is None else losses(matches, fail_if_worse)
     if junit is not None:
         with write_text(junit, overwrite=force) as stream:
-            stream.write(junit_text(found, fail_if_worse or 0.0).encode())
+            stream.write(junit_text(matches, fail_if_worse or 0.0).encode())
     if report is not None:
-        write_page(report, found, force=force)
+        write_page(report, matches, force=force)
     if as_json:
-        print_json("evaluate", fields(found, fail_if_worse))
+        print_json("evaluate", fields(matches, fail_if_worse))
     else:
         console = make_console()
-        for result in found.values():
+        for result in matches.values():
             for table in tables(result):
                 show(table, console)
             typer.echo(printable("\n".join(sentences(result, these_queries))))
@@ -95,7 +95,7 @@ def evaluate_drawn(
         raise InputError(f"{gold} has no column of queries; add one.")
     if all(grade != grade for grade in listed.y.tolist()):
         raise InputError(f"{gold} has no grades; fill the column rating, or grade the file with corank lab.")
-    found = evaluate_documents(
+    result = evaluate_documents(
         Qrels(listed.qid, listed.docids, listed.y),
         dict(zip(_short_names(runs), map(read_run_file, runs), strict=True)),
         _read_drawn(drawn),
@@ -103,42 +103,44 @@ def evaluate_drawn(
         cheap={name: read_truth(path, None, columns) for name, path in zip(_short_names(cheap), cheap, strict=True)},
         convention=find_convention(convention),
     )
-    others = found.systems[1:]
+    others = result.systems[1:]
     verdicts = []
-    for terms, bound in found.sequential:
-        test = InterleavingTest(0.05 / len(others), bound=bound, tuned_for=max(1, found.n_drawn // 30))
+    for terms, bound in result.sequential:
+        test = InterleavingTest(0.05 / len(others), bound=bound, tuned_for=max(1, result.n_drawn // 30))
         verdicts.append(test.add(terms).verdict())
     if as_json:
-        S = len(found.systems)
+        S = len(result.systems)
         print_json("evaluate", {
-            "convention": convention, "metric": found.metric, "n_queries": found.n_queries, "n_drawn": found.n_drawn,
-            "n_graded": found.n_graded, "notes": found.notes,
+            "convention": convention, "metric": result.metric, "n_queries": result.n_queries, "n_drawn": result.n_drawn,
+            "n_graded": result.n_graded, "notes": result.notes,
             "means": [
-                {"system": name, "cheap": float(found.cheap[at]), "corrected": found.estimate.interval(at)._asdict()}
-                for at, name in enumerate(found.systems)
+                {"system": name, "cheap": float(result.cheap[i]), "corrected": result.estimate.interval(i)._asdict()}
+                for i, name in enumerate(result.systems)
             ],
             "differences": [
-                {"base": found.systems[b], "other": found.systems[a],
-                 "corrected": found.estimate.interval(a, b)._asdict()} for b in range(S) for a in range(b + 1, S)
+                {"base": result.systems[b], "other": result.systems[a],
+                 "corrected": result.estimate.interval(a, b)._asdict()} for b in range(S) for a in range(b + 1, S)
             ],
             "at_any_time": [
-                {"base": found.systems[0], "other": name, "low": one.low, "high": one.high,
-                 "decided_after": one.decided_at, "p_value": one.p_value}
-                for name, one in zip(others, verdicts, strict=False)
+                {"base": result.systems[0], "other": name, "low": item.low, "high": item.high,
+                 "decided_after": item.decided_at, "p_value": item.p_value}
+                for name, item in zip(others, verdicts, strict=False)
             ],
         })  # fmt: skip
         return
     console = make_console()
-    for table in found.tables():
+    for table in result.tables():
         show(table, console)
     lines = [
-        f"{found.n_graded} of {found.n_drawn} drawn documents have human grades. Intervals: 95%, for the "
-        f"{found.n_queries} listed queries; they hold whatever the cheap judges' bias is, if you look once."
+        f"{result.n_graded} of {result.n_drawn} drawn documents have human grades. Intervals: 95%, for the "
+        f"{result.n_queries} listed queries; they hold whatever the cheap judges' bias is, if you look once."
     ]
-    for name, one in zip(others, verdicts, strict=False):
-        state = "not decided" if one.winner is None else f"decided after {one.decided_at} documents"
-        lines.append(f"At any time: {name} against {found.systems[0]}: {state} ({one.low:+.4f} to {one.high:+.4f}).")
-    lines += [f"Note: {note}" for note in found.notes]
+    for name, entry in zip(others, verdicts, strict=False):
+        state = "not decided" if entry.winner is None else f"decided after {entry.decided_at} documents"
+        lines.append(
+            f"At any time: {name} against {result.systems[0]}: {state} ({entry.low:+.4f} to {entry.high:+.4f})."
+        )
+    lines += [f"Note: {note}" for note in result.notes]
     typer.echo(printable("\n".join(lines)))
 
 
@@ -154,7 +156,7 @@ def _read_drawn(path: Path) -> list[tuple[str, str, float, float, float]]:
             odds = tuple(float(row[name]) for name in DRAW)
         except ValueError:
             odds = (0.0,)
-        if not all(0.0 < one <= 1.0 for one in odds):
+        if not all(0.0 < odd <= 1.0 for odd in odds):
             raise InputError(f"{where}: {', '.join(DRAW)} must be numbers above 0 up to 1; do not edit them.")
         drawn.append((str(row["query"]), str(row["docid"]), *odds))
     if not drawn:
@@ -199,11 +201,11 @@ def suggest_for_evaluation(
     W = document_weights(graded, metric, rules)
     sampled = sample_documents(W, gains(graded.grades[:-1], metric, rules).T, number, np.random.default_rng(seed))
     queries, names = graded.documents
-    chosen = [(graded.queries[queries[at]], names[at]) for at in sampled.documents.tolist()]
+    chosen = [(graded.queries[queries[i]], names[i]) for i in sampled.documents.tolist()]
     fields: dict[str, dict[str, str]] = {}
     for path in texts:
-        fields |= {name: found for name, found in read_document_fields(path) if name in {one for _, one in chosen}}
-    shown = list(dict.fromkeys(key for found in fields.values() for key in found))
+        fields |= {name: result for name, result in read_document_fields(path) if name in {item for _, item in chosen}}
+    shown = list(dict.fromkeys(key for result in fields.values() for key in result))
     header = ("query", "docid", *DRAW, *shown, "rating")
     lines = [
         (
@@ -242,11 +244,11 @@ def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
     for number, result in enumerate(found.values()):
         rows = []
         for name in result.order[:MAX_CHART]:
-            at = result.systems.index(name)
-            before, after = (one.interval(at, level=result.level) for one in (result.human, result.corrected))
+            i = result.systems.index(name)
+            before, after = (item.interval(i, level=result.level) for item in (result.human, result.corrected))
             if result.judges:
                 rows.append(IntervalRow(f"{name}, corrected", *after[:3], is_strong=True))
-                rows.append(IntervalRow(f"{name}, cheap only", float(result.cheap[at]), float("nan"), float("nan")))
+                rows.append(IntervalRow(f"{name}, cheap only", float(result.cheap[i]), float("nan"), float("nan")))
             rows.append(IntervalRow(f"{name}, human only", *before[:3]))
         described = "; ".join(f"{row.name} {row.mean:.3f}, {row.low:.3f} to {row.high:.3f}" for row in rows)
         caption = f"Means with {result.level:.0%} intervals, before and after the correction by cheap grades."

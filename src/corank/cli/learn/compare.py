@@ -167,8 +167,8 @@ def parse_time(text: str) -> float:
     from corank.errors import InputError
 
     units = {"h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0}
-    found = re.fullmatch(r"(?:\d+(?:\.\d+)?[hms]?)(?:\d+(?:\.\d+)?[ms])*", text.strip().lower())
-    parts = re.findall(r"(\d+(?:\.\d+)?)([hms]?)", text.strip().lower()) if found else []
+    result = re.fullmatch(r"(?:\d+(?:\.\d+)?[hms]?)(?:\d+(?:\.\d+)?[ms])*", text.strip().lower())
+    parts = re.findall(r"(\d+(?:\.\d+)?)([hms]?)", text.strip().lower()) if result else []
     seconds = sum(float(size) * units[unit] for size, unit in parts)
     if not seconds > 0:
         raise InputError(f"--budget is {text!r}; pass a duration such as 90s, 10m or 1h30m.")
@@ -218,17 +218,17 @@ def show_study(study: Study) -> None:
         f"{data.n_rows - data.n_unscored_rows} scored{pool}; {study.folds} folds of whole queries, convention "
         f"{study.convention}, seed {study.seed}"
     )
-    sure = {one.name: one.p_better for one in study.rivals}
+    sure = {rival.name: rival.p_better for rival in study.rivals}
     others = study.metrics[1:3]
     formats = {"method": "", study.metric: ".4f", f"{study.level:.0%} interval": "", "P(worse)": ".2f"}
     formats |= {**dict.fromkeys(others, ".4f"), "fit s": ".1f", "MB": ".0f"}
-    rows = tuple(_row(one, study, sure) for one in study.outcomes)
+    rows = tuple(_row(outcome, study, sure) for outcome in study.outcomes)
     note = "*: recommended; P(worse): probability of being worse than it." if study.winner else ""
     show(ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values())), console)
     console.print(study.verdict, style="bold")
-    for one in study.outcomes:
-        if one.error:
-            console.print(f"- {one.title} failed: {one.error}")
+    for item in study.outcomes:
+        if item.error:
+            console.print(f"- {item.title} failed: {item.error}")
     for note in study.notes:
         console.print(f"- {note}")
     if study.winner:

@@ -193,7 +193,7 @@ def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int
     from corank.tables import Cell, ReportTable
 
     console = make_console()
-    means = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
+    means = [(name, item.mean, item.micro, item.n_used, item.n_empty) for name, item in evaluation.items()]
     show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(means)), console)
     if evaluation.rows is not None and evaluation.n_unjudged_rows:
         rows: list[tuple[Cell, ...]] = [

@@ -130,7 +130,9 @@ def _fields(explanation: Explanation, top: int | None) -> dict[str, Any]:
     arrays = (explanation.values, explanation.weights, explanation.contributions)
     terms: list[dict[str, Any]] = [
         {"name": name, "values": values, "weight": weight, "contribution": part}
-        for name, values, weight, part in zip(explanation.names[:top], *(one.tolist() for one in arrays), strict=False)
+        for name, values, weight, part in zip(
+            explanation.names[:top], *(array.tolist() for array in arrays), strict=False
+        )
     ]
     return {
         "pair": explanation.pair, "scores": explanation.scores, "difference": explanation.difference,

@@ -259,8 +259,8 @@ def learn(options: FitOptions, model: ModelSpec, data: TrainingData) -> FitResul
     outer = pipeline if model.scale is None else pipeline[-1]
     fitted = ranker if model.prior is None else outer.ranker_
     if shows_progress:  # the file must not depend on the terminal
-        for one in {ranker, fitted}:
-            one.set_params(verbose=verbose)
+        for item in {ranker, fitted}:
+            item.set_params(verbose=verbose)
     save(pipeline, options.output, overwrite=options.force)
     if interrupted:
         typer.echo(f"corank: interrupted; {options.output} contains the {ranker.n_iter_} steps taken so far.", err=True)
@@ -401,7 +401,7 @@ def fit_partitioned(model: Any, options: FitOptions) -> tuple[dict[str, Any], st
         workers_ready = getattr(parts.engine, "ready", {})
     save(model, options.output, overwrite=options.force)
     ranker = model[-1] if hasattr(model, "steps") else model
-    moved = sum(one.bytes_moved for one in parts.passes)
+    moved = sum(pass_.bytes_moved for pass_ in parts.passes)
     seconds = time.perf_counter() - began
     fields = {
         "output": options.output, "model": type(ranker).__name__, "n_rows": parts.n_rows, "n_queries": parts.n_queries,

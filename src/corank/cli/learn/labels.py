@@ -91,8 +91,8 @@ def _examples(path: Path, columns: ColumnOptions, known: list[str] | None) -> tu
         # whole numbers are shown without decimals
         return X, rows.y.astype(np.int64) if (rows.y == np.round(rows.y)).all() else rows.y
     frame = import_extra("pandas", "frames").DataFrame
-    at = [rows.names.index(PREFIX + name) for name in names]  # type: ignore[union-attr]
-    return X, frame(np.asarray(rows.X[:, at], dtype=np.float64), columns=names)
+    i = [rows.names.index(PREFIX + name) for name in names]  # type: ignore[union-attr]
+    return X, frame(np.asarray(rows.X[:, i], dtype=np.float64), columns=names)
 
 
 def _split_labels(rows: Collection, known: list[str] | None, source: object) -> tuple[Collection, list[str]]:

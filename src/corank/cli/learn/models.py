@@ -186,18 +186,18 @@ def parse_features(text: str, option: str, instead: str = "") -> Features:
 
 def resolve_features(features: Features, option: str, names: Sequence[str] | None, n_features: int) -> list[int]:
     """Return features as 0-based columns, or raise `InputError` if the data does not have them."""
-    for one in features:
-        if isinstance(one, str):
+    for feature in features:
+        if isinstance(feature, str):
             continue
-        if one >= n_features:
+        if feature >= n_features:
             raise InputError(
-                f"{option} names feature {one + 1}, but the data has {n_features} features; use numbers up to "
+                f"{option} names feature {feature + 1}, but the data has {n_features} features; use numbers up to "
                 f"{n_features}."
             )
-        if names is not None and names[one] != str(one + 1) and str(one + 1) in names:
+        if names is not None and names[feature] != str(feature + 1) and str(feature + 1) in names:
             raise InputError(
-                f"{option} {one + 1} is the number of the feature {names[one]!r} and the name of another; rename the "
-                "columns, so that names are not numbers."
+                f"{option} {feature + 1} is the number of the feature {names[feature]!r} and the name of another; "
+                "rename columns, so that names are not numbers."
             )
     return column_numbers(features, names, option)
 

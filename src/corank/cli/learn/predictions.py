@@ -106,8 +106,8 @@ def read_run_file(path: Path) -> Run:
 
 def _scores_of_documents(scores: NDArray[np.float64], judged: JudgeGrades, text: TextFile) -> NDArray[np.float64]:
     """Return one score per document; raise `InputError` if rows of a document have different scores."""
-    found = scores[judged.first]
-    differs = np.flatnonzero(found[judged.document_of] != scores)
+    result = scores[judged.first]
+    differs = np.flatnonzero(result[judged.document_of] != scores)
     if len(differs):
         row = int(differs[0])
         first = int(judged.first[judged.document_of[row]])
@@ -115,7 +115,7 @@ def _scores_of_documents(scores: NDArray[np.float64], judged: JudgeGrades, text:
             f"{text} has the scores {scores[first]:g} and {scores[row]:g} for rows {first + 1} and {row + 1}, which "
             "are judgements of the same document; score both alike, or pass --judges keep."
         )
-    return found
+    return result
 
 
 def _first_words(text: TextFile) -> list[bytes]:

@@ -22,20 +22,20 @@ def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64
     if not lines:
         raise InputError(f"{path} has a header but no preferences; write a winner and a loser on each line.")
     numbers: dict[str, int] = {}
-    for at, name in enumerate(names):
-        numbers.setdefault(name, at)
+    for i, name in enumerate(names):
+        numbers.setdefault(name, i)
     pairs = np.empty((len(lines), 2), dtype=np.int64)
     weights = np.ones(len(lines))
-    for at, (where, cells) in enumerate(lines):
+    for i, (where, cells) in enumerate(lines):
         for side, column in enumerate(("winner", "loser")):
             name = cells[column].strip()
             if name not in numbers:
                 raise InputError(f"{where}: there is no row named {name!r}; {_near(name, numbers)}")
-            pairs[at, side] = numbers[name]
-        if pairs[at, 0] == pairs[at, 1]:
+            pairs[i, side] = numbers[name]
+        if pairs[i, 0] == pairs[i, 1]:
             raise InputError(f"{where}: {cells['winner']!r} is preferred to itself; expected two different rows.")
         if "weight" in columns:
-            weights[at] = _weight(cells["weight"], where)
+            weights[i] = _weight(cells["weight"], where)
     return pairs, weights if "weight" in columns else None
 
 

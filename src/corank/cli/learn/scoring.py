@@ -45,7 +45,7 @@ class ScoringRequest:
         cls, model: FittedModel, data: Iterable[Path], columns: ColumnOptions, tag: str | None = None
     ) -> ScoringRequest:
         """Open the files."""
-        return cls(model, [open_source(one) for one in data], columns, tag)
+        return cls(model, [open_source(item) for item in data], columns, tag)
 
     @property
     def ranker(self) -> Any:

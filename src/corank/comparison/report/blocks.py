@@ -211,7 +211,7 @@ class Document:
 
     @property
     def _parts(self) -> list[PageBlock]:
-        return [one for one in self.blocks if not isinstance(one, Section) or one.blocks]
+        return [block for block in self.blocks if not isinstance(block, Section) or block.blocks]
 
     def html(self) -> str:
         """Return one self-contained HTML page, with links to its sections."""

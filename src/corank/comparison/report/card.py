@@ -74,7 +74,7 @@ def model_card(
     ids = queries.ids[queries.codes]
     scores = predict_with_qid(model, X, ids)
     rng = np.random.default_rng(random_state)
-    found = evaluate(grades, scores, queries.codes, list(metrics), convention=convention)
+    result = evaluate(grades, scores, queries.codes, list(metrics), convention=convention)
     plain = as_rows(X, missing=True)
     if has_missing(plain):
         plain = MissingValues.of(plain).fill(plain)[:, : plain.shape[1]]  # without indicators
@@ -83,21 +83,21 @@ def model_card(
         "mean of all columns, without learning": predict_with_qid(mean, plain, ids),
         "random order": rng.random(len(scores)),
     }
-    rows = [("this model", found)]
+    rows = [("this model", result)]
     rows += [
-        (name, evaluate(grades, one, queries.codes, list(metrics), convention=convention))
-        for name, one in others.items()
+        (name, evaluate(grades, item, queries.codes, list(metrics), convention=convention))
+        for name, item in others.items()
     ]
     importance = query_importance(
         model, X, grades, ids, metric=metrics[0], convention=convention, n_repeats=3, random_state=random_state
     )
     sections = (
         Section("model", "The model", _model(model, path, about)),
-        Section("data", "The rows it was evaluated on", _data(grades, found, X, data)),
-        Section("performance", "Performance", _performance(rows, found, rng)),
+        Section("data", "The rows it was evaluated on", _data(grades, result, X, data)),
+        Section("performance", "Performance", _performance(rows, result, rng)),
         Section("features", "Features", _features(importance, metrics[0])),
         Section("calibration", "Calibration", _calibration(model, X, grades)),
-        Section("limits", "Limits", [BulletList(tuple(_limits(found, model)))]),
+        Section("limits", "Limits", [BulletList(tuple(_limits(result, model)))]),
         Section("repeat", "How to repeat", [Code(command)] if command else []),
     )
     name = title or (Path(path).stem if path else type(model).__name__)
@@ -156,7 +156,7 @@ def _performance(
             used = result.values[~np.isnan(result.values)]
             low, high, _ = sign_flip(used, rng)
             table.append((metric, name, result.mean, low, high, len(used)))
-    table.sort(key=lambda one: [*found].index(str(one[0])))
+    table.sort(key=lambda item: [*found].index(str(item[0])))
     columns = ("metric", "ranking", "mean", "low", "high", "queries")
     note = "low and high are the 95 % interval of the mean over queries."
     note += few_note(min(result.n_used for result in found.values())) + " " + describe_convention(found.convention)
@@ -232,7 +232,7 @@ def query_importance(
     kept = ~np.isnan(base)
     if not kept.any():
         raise InputError(f"no query has a value of {metric}; pass queries with judged rows of different grades.")
-    found = []
+    result = []
     for column in range(n_features):
         before = rows[:, column].copy()
         loss = np.zeros(int(kept.sum()))
@@ -244,9 +244,9 @@ def query_importance(
             loss += (base - values(rows))[kept] / n_repeats
         rows[:, column] = before
         loss = loss if larger_is_better else -loss
-        found.append((names[column], float(loss.mean()), *sign_flip(loss, rng, n_resamples=2000)[:2]))
-    found.sort(key=lambda one: -one[1])
-    return ReportTable("", ("feature", f"loss of {metric}", "low", "high"), tuple(found))
+        result.append((names[column], float(loss.mean()), *sign_flip(loss, rng, n_resamples=2000)[:2]))
+    result.sort(key=lambda item: -item[1])
+    return ReportTable("", ("feature", f"loss of {metric}", "low", "high"), tuple(result))
 
 
 def _names(model: Any, X: Any) -> list[str]:

@@ -63,16 +63,22 @@ def reference_of(study: Study) -> MethodOutcome | None:
     """Return the method that the winner is compared with: the simplest, or else the best other; None if alone."""
     if study.simplest and study.simplest != study.winner:
         return study.outcome(study.simplest)
-    return next((one for one in study.outcomes if one.is_complete and one.name != study.winner), None)
+    return next((item for item in study.outcomes if item.is_complete and item.name != study.winner), None)
 
 
 @study_plot("leaderboard", "leaderboard")
 def intervals(study: Study) -> Drawing | None:
     """Draw the mean and interval of every complete method, the best first."""
     rows = [
-        IntervalRow(one.title, one.evaluation[study.metric].mean, one.low, one.high, one.name == study.winner)
-        for one in study.outcomes
-        if one.evaluation is not None
+        IntervalRow(
+            outcome.title,
+            outcome.evaluation[study.metric].mean,
+            outcome.low,
+            outcome.high,
+            outcome.name == study.winner,
+        )
+        for outcome in study.outcomes
+        if outcome.evaluation is not None
     ]
     rows = [row for row in rows if math.isfinite(row.mean)]
     if not rows:
@@ -90,7 +96,8 @@ def intervals(study: Study) -> Drawing | None:
 def curves(study: Study) -> Drawing | None:
     """Draw the metric against the number of scored queries, for the first methods of the leaderboard."""
     by_method = {
-        one.name: [p for p in study.curve if p.method == one.name and math.isfinite(p.mean)] for one in study.outcomes
+        item.name: [p for p in study.curve if p.method == item.name and math.isfinite(p.mean)]
+        for item in study.outcomes
     }
     known = {name: points for name, points in by_method.items() if points}
     if not known:
@@ -135,9 +142,9 @@ def path(study: Study) -> Drawing | None:
 def coefficients(study: Study) -> Drawing | None:
     """Draw the largest weights of a linear winner, each times the standard deviation of its column."""
     rows = [
-        (f"column {one.column}" if one.column.isdigit() else one.column, one.scaled)
-        for one in study.coefficients[:N_BARS]
-        if math.isfinite(one.scaled)
+        (f"column {coefficient.column}" if coefficient.column.isdigit() else coefficient.column, coefficient.scaled)
+        for coefficient in study.coefficients[:N_BARS]
+        if math.isfinite(coefficient.scaled)
     ]
     if not rows:
         return None
@@ -150,7 +157,7 @@ def coefficients(study: Study) -> Drawing | None:
 @study_plot("reliability", "winner")
 def reliability(study: Study) -> Drawing | None:
     """Draw observed against predicted relevance."""
-    bins = [(one.predicted, one.observed, one.n_rows) for one in study.reliability]
+    bins = [(item.predicted, item.observed, item.n_rows) for item in study.reliability]
     if not bins:
         return None
     error = sum(n * abs(observed - predicted) for predicted, observed, n in bins) / sum(n for _, _, n in bins)
@@ -182,7 +189,7 @@ def differences(study: Study) -> Drawing | None:
     """Draw the improvement of the winner on each query, the largest first."""
     other = reference_of(study)
     sign = 1.0 if study.larger_is_better else -1.0
-    known = [sign * (one.value - one.base) for one in study.queries if math.isfinite(one.value - one.base)]
+    known = [sign * (query.value - query.base) for query in study.queries if math.isfinite(query.value - query.base)]
     if other is None or not known:
         return None
     better, worse = sum(value > 0 for value in known), sum(value < 0 for value in known)

@@ -155,7 +155,7 @@ def _leaderboard(study: Study) -> list[PageBlock]:
 
 def _convention(study: Study) -> str:
     """Describe the convention of the metrics; only evaluations hold one that the user defined."""
-    own = (one.evaluation.convention for one in study.outcomes if one.evaluation is not None)
+    own = (outcome.evaluation.convention for outcome in study.outcomes if outcome.evaluation is not None)
     rules = next(own, CONVENTIONS.get(study.convention))
     return f"Convention {study.convention}." if rules is None else describe_convention(rules)
 
@@ -163,7 +163,7 @@ def _convention(study: Study) -> str:
 def _curve(study: Study) -> list[PageBlock]:
     if not study.curve:
         return []
-    titles = {one.name: one.title for one in study.outcomes}
+    titles = {outcome.name: outcome.title for outcome in study.outcomes}
     rows = tuple(
         (titles.get(p.method, p.method), p.fraction, p.n_queries, p.mean, p.low, p.high, p.n_repeats)
         for p in study.curve
@@ -183,7 +183,9 @@ def _winner(study: Study) -> list[PageBlock]:
         blocks.append(Paragraph(f"{winner.title}, {training}, is saved as {study.model}."))
     blocks += _plots(study, "winner")
     if study.coefficients:
-        weights = tuple((one.column, one.scaled, one.weight) for one in study.coefficients)
+        weights = tuple(
+            (coefficient.column, coefficient.scaled, coefficient.weight) for coefficient in study.coefficients
+        )
         columns = ("column", "weight × deviation", "weight")
         table = ReportTable("Weights of the columns", columns, weights, formats=("", ".4g", ".6g"))
         blocks.append(Collapsed("All weights", table))
@@ -196,8 +198,8 @@ def _queries(study: Study) -> list[PageBlock]:
     other = reference_of(study)
     columns = ("query", study.outcome(study.winner).title, *([other.title] if other else []), "rows", "scored")
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (one.query, one.value, *([one.base] if other else []), one.n_rows, one.n_scored)
-        for one in study.queries[:N_WORST]
+        (item.query, item.value, *([item.base] if other else []), item.n_rows, item.n_scored)
+        for item in study.queries[:N_WORST]
     )
     title = f"Queries on which {columns[1]} is worst, by {study.metric}"
     return [*_plots(study, "queries"), ReportTable(title, columns, rows)]
@@ -207,14 +209,19 @@ def _error_bounds(bounds: Sequence[Bound]) -> list[PageBlock]:
     if not bounds:
         return []
     columns = ("error", "observed", "low", "high", "probability", "of a random order", "remark")
-    rows = tuple((one.name, one.error, one.low, one.high, 1.0 - one.delta, one.random, one.verdict) for one in bounds)
+    rows = tuple(
+        (bound.name, bound.error, bound.low, bound.high, 1.0 - bound.delta, bound.random, bound.verdict)
+        for bound in bounds
+    )
     note = "With this probability over the draw of the data, the expected error lies between low and high."
-    parts: tuple[tuple[Cell, ...], ...] = tuple((one.name, name, value) for one in bounds for name, value in one.parts)
+    parts: tuple[tuple[Cell, ...], ...] = tuple(
+        (bound.name, name, value) for bound in bounds for name, value in bound.parts
+    )
     terms = ReportTable("Terms of the bounds", ("error", "term", "value"), parts)
     bounds_of: dict[str, list[str]] = {}
-    for one in bounds:
-        for text in one.assumptions:
-            bounds_of.setdefault(text, []).append(one.name)
+    for item in bounds:
+        for text in item.assumptions:
+            bounds_of.setdefault(text, []).append(item.name)
     assumed = (text if len(of) == len(bounds) else f"{text} ({', '.join(of)})" for text, of in bounds_of.items())
     return [
         ReportTable("Intervals of the expected error", columns, rows, note=note, formats=("", "", "", "", "g", "", "")),
@@ -225,8 +232,8 @@ def _error_bounds(bounds: Sequence[Bound]) -> list[PageBlock]:
 
 
 def _tuning(study: Study) -> list[PageBlock]:
-    found = ((one.title, one.tuning, _chosen(one.chosen)) for one in study.outcomes)
-    rows = tuple(row for row in found if any(row[1:]))
+    result = ((outcome.title, outcome.tuning, _chosen(outcome.chosen)) for outcome in study.outcomes)
+    rows = tuple(row for row in result if any(row[1:]))
     if not rows:
         return []
     note = "Chosen values are listed fold by fold, or once if all folds agree."

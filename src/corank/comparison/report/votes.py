@@ -42,8 +42,8 @@ def leaderboard_page(board: Leaderboard, title: str, command: str = "") -> str:
 
 def _intervals(board: Leaderboard) -> PageBlock:
     rows = [
-        IntervalRow(name, float(board.scores_[at]), float(board.lower_[at]), float(board.upper_[at]), is_strong=at == 0)
-        for at, name in enumerate(board.items_[:MAX_INTERVALS])
+        IntervalRow(name, float(board.scores_[i]), float(board.lower_[i]), float(board.upper_[i]), is_strong=i == 0)
+        for i, name in enumerate(board.items_[:MAX_INTERVALS])
     ]
     chart = interval_chart(rows, "score, difference to the mean item")
     described = "; ".join(f"{row.name} {row.mean:.2f}, {row.low:.2f} to {row.high:.2f}" for row in rows)

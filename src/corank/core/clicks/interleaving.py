@@ -26,10 +26,10 @@ def invert(rankings, ranks):  # type: ignore[no-untyped-def]
 
 @jit
 def _is_among(row, rows, n):  # type: ignore[no-untyped-def]
-    found = False
+    result = False
     for i in range(n):
-        found |= rows[i] == row
-    return found
+        result |= rows[i] == row
+    return result
 
 
 @jit
@@ -40,28 +40,28 @@ def interleave_team_draft(rankings, rng_state, shown, teams):  # type: ignore[no
     A common prefix of all rankings belongs to no team: a click there does not distinguish them.
     """
     m, n = rankings.shape
-    k, at = len(shown), 0
-    while at < k:
-        row = rankings[0, at]
+    k, i = len(shown), 0
+    while i < k:
+        row = rankings[0, i]
         shared = True
         for j in range(1, m):
-            shared &= rankings[j, at] == row
+            shared &= rankings[j, i] == row
         if not shared:
             break
-        shown[at], teams[at] = row, NO_TEAM
-        at += 1
+        shown[i], teams[i] = row, NO_TEAM
+        i += 1
     turns = np.arange(m)
     turn = m
-    while at < k:
+    while i < k:
         if turn == m:
             shuffle(turns, rng_state)
             turn = 0
         j = turns[turn]
         for rank in range(n):
-            if not _is_among(rankings[j, rank], shown, at):
-                shown[at], teams[at] = rankings[j, rank], j
+            if not _is_among(rankings[j, rank], shown, i):
+                shown[i], teams[i] = rankings[j, rank], j
                 break
-        at += 1
+        i += 1
         turn += 1
 
 
@@ -75,7 +75,7 @@ def interleave_probabilistic(ranks, softmax, rng_state, shown, log_propensities,
     """
     m, n = ranks.shape
     left[:] = True
-    for at in range(len(shown)):
+    for i in range(len(shown)):
         j = np.int64(random_below(rng_state, m))
         total = 0.0
         for row in range(n):
@@ -89,15 +89,15 @@ def interleave_probabilistic(ranks, softmax, rng_state, shown, log_propensities,
                 aim -= softmax[ranks[j, row]]
                 if aim < 0.0:
                     break
-        shown[at] = chosen
+        shown[i] = chosen
         left[chosen] = False
     log_propensities[:] = 0.0
     for of_ranking in ranks:
         of_left = _sum_left(of_ranking, softmax, left)
-        for at in range(len(shown) - 1, -1, -1):
-            own = softmax[of_ranking[shown[at]]]
+        for i in range(len(shown) - 1, -1, -1):
+            own = softmax[of_ranking[shown[i]]]
             of_left += own
-            log_propensities[at] += own / of_left
+            log_propensities[i] += own / of_left
     log_propensities[:] = np.log(log_propensities / m)
 
 
@@ -124,20 +124,20 @@ def assign_clicks(ranks, softmax, shown, clicks, left, shares):  # type: ignore[
     shares (k, m): one line per click.
     """
     n_clicks = 0
-    for at in range(len(shown)):
-        n_clicks += clicks[at]
+    for i in range(len(shown)):
+        n_clicks += clicks[i]
     if n_clicks == 0:
         return 0
     left[:] = True
-    for at in range(len(shown)):
-        left[shown[at]] = False
+    for i in range(len(shown)):
+        left[shown[i]] = False
     for j in range(len(ranks)):
         of_left = _sum_left(ranks[j], softmax, left)
         line = n_clicks
-        for at in range(len(shown) - 1, -1, -1):
-            own = softmax[ranks[j, shown[at]]]
+        for i in range(len(shown) - 1, -1, -1):
+            own = softmax[ranks[j, shown[i]]]
             of_left += own
-            if clicks[at]:
+            if clicks[i]:
                 line -= 1
                 shares[line, j] = own / of_left
     for line in range(n_clicks):
@@ -164,19 +164,19 @@ def expected_sign(shares, n_clicks, i, j, law, new):  # type: ignore[no-untyped-
     for click in range(n_clicks):
         up, down = shares[click, i], shares[click, j]
         stay = 1.0 - up - down
-        for at in range(c - click - 1, c + click + 2):
+        for index in range(c - click - 1, c + click + 2):
             moved = 0.0
-            if at > 0:
-                moved = up * law[at - 1]
-            if at < 2 * c:
-                moved += down * law[at + 1]
+            if index > 0:
+                moved = up * law[index - 1]
+            if index < 2 * c:
+                moved += down * law[index + 1]
             # in this order the law of rankings with equal shares is symmetric to the last bit: the sign is exactly 0
-            new[at] = stay * law[at] + moved
-        for at in range(c - click - 1, c + click + 2):
-            law[at] = new[at]
+            new[index] = stay * law[index] + moved
+        for index in range(c - click - 1, c + click + 2):
+            law[index] = new[index]
     value = 0.0
-    for at in range(1, c + 1):
-        value += law[c + at] - law[c - at]
+    for index in range(1, c + 1):
+        value += law[c + index] - law[c - index]
     return value
 
 
@@ -185,9 +185,9 @@ def interleave_pairwise(rankings, rng_state, shown):  # type: ignore[no-untyped-
     """Draw rank r uniformly from the rows that some ranking has among its best r and that are not shown yet."""
     m = len(rankings)
     choices = np.empty(m * len(shown), dtype=np.int64)
-    for at in range(len(shown)):
-        n_choices = list_choices(rankings, shown, at, choices)
-        shown[at] = choices[np.int64(random_below(rng_state, n_choices))]
+    for i in range(len(shown)):
+        n_choices = list_choices(rankings, shown, i, choices)
+        shown[i] = choices[np.int64(random_below(rng_state, n_choices))]
 
 
 @jit
@@ -219,11 +219,11 @@ def credit_pairwise(rankings, ranks, shown, clicks, out):  # type: ignore[no-unt
         return
     choices = np.empty(m * k, dtype=np.int64)
     stays, first = np.empty(k), np.empty(k, dtype=np.int64)
-    for at in range(k):
-        stays[at] = 1.0 - 1.0 / list_choices(rankings, shown, at, choices)
-        first[at] = k
+    for i in range(k):
+        stays[i] = 1.0 - 1.0 / list_choices(rankings, shown, i, choices)
+        first[i] = k
         for j in range(m):
-            first[at] = min(first[at], ranks[j, shown[at]])
+            first[i] = min(first[i], ranks[j, shown[i]])
     for a in range(examined):
         if not clicks[a]:
             continue
@@ -234,7 +234,7 @@ def credit_pairwise(rankings, ranks, shown, clicks, out):  # type: ignore[no-unt
             if late > min(a, b):
                 continue
             probability = 1.0
-            for at in range(early, late):
-                probability *= stays[at]
+            for i in range(early, late):
+                probability *= stays[i]
             for j in range(m):
                 out[j] += 1.0 / probability if ranks[j, shown[a]] < ranks[j, shown[b]] else -1.0 / probability

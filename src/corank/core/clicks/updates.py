@@ -59,21 +59,21 @@ def log_add(a, b):  # type: ignore[no-untyped-def]
 def best_first(scores, order, k):  # type: ignore[no-untyped-def]
     """Move the k best of the rows in `order` to its front, best first; ties keep their order."""
     n = len(order)
-    for at in range(1, n):
-        row = order[at]
+    for index in range(1, n):
+        row = order[index]
         score = scores[row]
         # rows beyond rank k need no order
-        place = min(at, k)
+        place = min(index, k)
         if place == k and not score > scores[order[k - 1]]:
             continue
         while place > 0 and scores[order[place - 1]] < score:
             place -= 1
         # rows from `place` on move down by one; the one that leaves the front takes the place of the new row
-        if at > k:
-            order[at] = order[k - 1]
+        if index > k:
+            order[index] = order[k - 1]
             last = k - 1
         else:
-            last = at
+            last = index
         for i in range(last, place, -1):
             order[i] = order[i - 1]
         order[place] = row
@@ -109,15 +109,15 @@ def draw_list(policy, epsilon, scores, rng_state, shown, log_propensities, noisy
     for rank in range(k):
         left = n - rank
         explores = random_uniform(rng_state) < epsilon
-        at = rank + np.int64(random_below(rng_state, left)) if explores else np.int64(rank)
-        row, best = order[at], scores[order[rank]]
+        index = rank + np.int64(random_below(rng_state, left)) if explores else np.int64(rank)
+        row, best = order[index], scores[order[rank]]
         probability = epsilon / left
         if scores[row] == best:
             n_best = 1
             while rank + n_best < n and scores[order[rank + n_best]] == best:
                 n_best += 1
             probability += (1.0 - epsilon) / n_best
-        for i in range(at, rank, -1):
+        for i in range(index, rank, -1):
             order[i] = order[i - 1]
         order[rank] = row
         shown[rank], log_propensities[rank] = row, math.log(probability)
@@ -326,11 +326,11 @@ def _unshown_last(shown, n, order):  # type: ignore[no-untyped-def]
     """Write the rows shown, then the others."""
     k = len(shown)
     order[:k] = shown
-    at = k
+    i = k
     for row in range(n):
         is_shown = False
         for rank in range(k):
             is_shown |= shown[rank] == row
         if not is_shown:
-            order[at] = row
-            at += 1
+            order[i] = row
+            i += 1

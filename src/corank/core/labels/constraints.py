@@ -141,12 +141,12 @@ def count_constraints(targets, conversion, counts):  # type: ignore[no-untyped-d
 def list_all(targets, conversion, examples, winners, losers):  # type: ignore[no-untyped-def]
     """Write the constraints of all examples."""
     out = buffers_for(targets)
-    at = 0
+    index = 0
     for i in range(len(targets.levels)):
         n = list_constraints(targets, conversion, i, out)
         for k in range(n):
-            examples[at], winners[at], losers[at] = i, out.winners[k], out.losers[k]
-            at += 1
+            examples[index], winners[index], losers[index] = i, out.winners[k], out.losers[k]
+            index += 1
 
 
 @jit

@@ -165,18 +165,18 @@ def _distance(levels, sides, u, plan, scratch):  # type: ignore[no-untyped-def]
     If a full order is calibrated, the zero point is one of the labels. A single label with a violated constraint has
     distance 1.
     """
-    truth, found = scratch[0], scratch[1]
+    truth, result = scratch[0], scratch[1]
     n = 0
     best, low, high = -math.inf, math.inf, -math.inf
     for r in range(np.uint64(len(levels))):
         best = max(best, u[r])
         if levels[r] == UNKNOWN:
             continue
-        truth[n], found[n] = levels[r], u[r]
+        truth[n], result[n] = levels[r], u[r]
         if plan.projection == TOP:
-            found[n] = max(u[r], 0.0)
+            result[n] = max(u[r], 0.0)
         elif plan.projection == SET:
-            found[n] = 1.0 if u[r] > 0.0 else 0.0
+            result[n] = 1.0 if u[r] > 0.0 else 0.0
         n += 1
         if sides[r] == RELEVANT:
             low = min(low, levels[r])
@@ -184,13 +184,13 @@ def _distance(levels, sides, u, plan, scratch):  # type: ignore[no-untyped-def]
             high = max(high, levels[r])
     if plan.projection == BEST:
         for k in range(n):
-            found[k] = 1.0 if found[k] == best else 0.0
+            result[k] = 1.0 if result[k] == best else 0.0
     if plan.projection == ORDER and (low < math.inf or high > -math.inf):
-        truth[n], found[n] = low - 0.5 if low < math.inf else high + 0.5, 0.0
+        truth[n], result[n] = low - 0.5 if low < math.inf else high + 0.5, 0.0
         n += 1
     if n < 2:
         return 1.0
-    return kendall(truth[:n], found[:n]) if plan.loss == KENDALL else footrule(truth[:n], found[:n])
+    return kendall(truth[:n], result[:n]) if plan.loss == KENDALL else footrule(truth[:n], result[:n])
 
 
 MASS, STEPS = np.uint64(0), np.uint64(1)

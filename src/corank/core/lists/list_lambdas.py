@@ -36,24 +36,24 @@ def tie_after(s, at, n, tolerance):  # type: ignore[no-untyped-def]
 def discount_between(discounts, low, high):  # type: ignore[no-untyped-def]
     """Return the sum of discounts of the ranks from `low` to `high`; the last discount holds for all further ranks."""
     total = 0.0
-    at = low
-    while at < high:
-        place = min(int(at), len(discounts) - 1)
+    i = low
+    while i < high:
+        place = min(int(i), len(discounts) - 1)
         stop = high if place == len(discounts) - 1 else min(high, place + 1.0)
-        total += (stop - at) * discounts[place]
-        at = stop
+        total += (stop - i) * discounts[place]
+        i = stop
     return total
 
 
 @inline
 def discount_gap(discounts, low, places):  # type: ignore[no-untyped-def]
     """Return the expected |D(a) − D(b)| of two different ranks among `places` ranks from `low` on."""
-    total, at, high = 0.0, low, low + places
-    while at < high:
-        place = min(int(at), len(discounts) - 1)
+    total, i, high = 0.0, low, low + places
+    while i < high:
+        place = min(int(i), len(discounts) - 1)
         stop = high if place == len(discounts) - 1 else min(high, place + 1.0)
-        total += discounts[place] * (places * (stop - at) - (stop - low) ** 2 + (at - low) ** 2)
-        at = stop
+        total += discounts[place] * (places * (stop - i) - (stop - low) ** 2 + (i - low) ** 2)
+        i = stop
     # of m² choices of two ranks, m are the same rank twice
     return 2.0 * total / (places * (places - 1.0))
 
@@ -103,16 +103,16 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
         for i in range(1, n):
             low, high = min(low, grades[i]), max(high, grades[i])
         # ideal DCG, grade by grade; there are few grades
-        at, ideal, grade = 0.0, 0.0, high
-        while grade > low and (beyond > 0.0 or at < len(discounts)):
+        index, ideal, grade = 0.0, 0.0, high
+        while grade > low and (beyond > 0.0 or index < len(discounts)):
             places, below = 0.0, low
             for i in range(n):
                 if grades[i] == grade:
                     places += max(weights[begin + i], 1.0)
                 elif grades[i] < grade and grades[i] > below:
                     below = grades[i]
-            ideal += (np.exp2(grade - high) - np.exp2(low - high)) * discount_between(discounts, at, at + places)
-            at += places
+            ideal += (np.exp2(grade - high) - np.exp2(low - high)) * discount_between(discounts, index, index + places)
+            index += places
             grade = below
         if ideal <= 0.0:
             continue
@@ -125,14 +125,14 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
             g[i] = (np.exp2(labels[row] - high) - np.exp2(low - high)) / ideal
         is_wide = s[0] - s[n - 1] > _WIDE
         tolerance = _ROUNDING * max(abs(s[0]), abs(s[n - 1]))
-        at, group, last_counted = 0.0, 0, 0
+        index, group, last_counted = 0.0, 0, 0
         while group < n:
             after = tie_after(s, group, n, tolerance)
             places = 0.0
             for i in range(group, after):
                 places += max(w[i], 1.0)
-            mean = discount_between(discounts, at, at + places) / places
-            apart = discount_gap(discounts, at, places) if after > group + 1 else 0.0
+            mean = discount_between(discounts, index, index + places) / places
+            apart = discount_gap(discounts, index, places) if after > group + 1 else 0.0
             for i in range(group, after):
                 D[i], gap[i], stops[i] = mean, apart, after
                 e[i] = np.exp(max(s[i] - s[0], -_WIDE))
@@ -140,7 +140,7 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
             # rows beyond the cut have the same discount, so only pairs with a row before it count
             if mean > beyond:
                 last_counted = after
-            at += places
+            index += places
             group = after
         for i in range(last_counted):
             stop = stops[i]

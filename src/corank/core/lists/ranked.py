@@ -110,17 +110,17 @@ def ranked_gains(gains, scores, starts, first, last, discounts, ties, out):  # t
         begin, end = starts[q], starts[q + 1]
         stop = retrieved_stop(scores, begin, end)
         earned = 0.0
-        at = begin
-        while at < stop and at - begin < len(discounts):
-            after = tie_stop(scores, at, stop, ties)
+        index = begin
+        while index < stop and index - begin < len(discounts):
+            after = tie_stop(scores, index, stop, ties)
             total = 0.0
-            for i in range(at, after):
+            for i in range(index, after):
                 total += gains[i]
             weight = 0.0
-            for rank in range(at - begin, min(after - begin, len(discounts))):
+            for rank in range(index - begin, min(after - begin, len(discounts))):
                 weight += discounts[rank]
-            earned += total / (after - at) * weight
-            at = after
+            earned += total / (after - index) * weight
+            index = after
         best = np.sort(gains[begin:end])
         ideal = 0.0
         for rank in range(min(end - begin, len(discounts))):
@@ -140,19 +140,19 @@ def mean_of_ndcgs(gains, scores, starts, first, last, discounts, ties, out):  # 
         if end == begin or best[-1] <= 0.0:
             continue
         earned, ideal, total = 0.0, 0.0, 0.0
-        at = begin
-        while at < end:
-            after = tie_stop(scores, at, stop, ties) if at < stop else end
+        index = begin
+        while index < end:
+            after = tie_stop(scores, index, stop, ties) if index < stop else end
             mean = 0.0
-            if at < stop:
-                for i in range(at, after):
+            if index < stop:
+                for i in range(index, after):
                     mean += gains[i]
-                mean /= after - at
-            for rank in range(at - begin, after - begin):
+                mean /= after - index
+            for rank in range(index - begin, after - begin):
                 earned += discounts[rank] * mean
                 ideal += discounts[rank] * best[end - begin - 1 - rank]
                 total += earned / ideal
-            at = after
+            index = after
         out[q] = total / (end - begin)
 
 
@@ -172,12 +172,12 @@ def precision_sums(relevant, scores, starts, first, last, cut, ties, out):  # ty
         for i in range(begin, end):
             n_relevant += relevant[i]
         total, h, s = 0.0, 0, 0
-        at = begin
-        while at < stop and s < cut:
-            after = tie_stop(scores, at, stop, ties)
-            m = after - at
+        index = begin
+        while index < stop and s < cut:
+            after = tie_stop(scores, index, stop, ties)
+            m = after - index
             r = 0
-            for i in range(at, after):
+            for i in range(index, after):
                 r += relevant[i]
             if ties == BLOCK:
                 total += r * ((h + r) / (s + m))
@@ -187,7 +187,7 @@ def precision_sums(relevant, scores, starts, first, last, cut, ties, out):  # ty
                     total += r / m * (h + 1 + (j - 1) * step) / (s + j)
             h += r
             s += m
-            at = after
+            index = after
         out[q, 0] = total
         out[q, 1] = n_relevant
 
@@ -202,12 +202,12 @@ def first_relevant(relevant, scores, starts, first, last, weights, ties, out):  
         for i in range(begin, end):
             any_relevant |= relevant[i] > 0
         value, s = 0.0, 0
-        at = begin
-        while at < stop:
-            after = tie_stop(scores, at, stop, ties)
-            m = after - at
+        index = begin
+        while index < stop:
+            after = tie_stop(scores, index, stop, ties)
+            m = after - index
             r = 0
-            for i in range(at, after):
+            for i in range(index, after):
                 r += relevant[i]
             if r > 0:
                 # none of the first j - 1 rows of the tie is relevant, then row j is: r/(m - j + 1)
@@ -218,7 +218,7 @@ def first_relevant(relevant, scores, starts, first, last, weights, ties, out):  
                     none_yet *= 1.0 - hit
                 break
             s += m
-            at = after
+            index = after
         out[q] = value if any_relevant else np.nan
 
 
@@ -232,14 +232,14 @@ def precision_at_r(relevant, scores, starts, first, last, ties, out):  # type: i
         for i in range(begin, end):
             big_r += relevant[i]
         hits = 0.0
-        at = begin
-        while at < stop and at - begin < big_r:
-            after = tie_stop(scores, at, stop, ties)
+        index = begin
+        while index < stop and index - begin < big_r:
+            after = tie_stop(scores, index, stop, ties)
             r = 0
-            for i in range(at, after):
+            for i in range(index, after):
                 r += relevant[i]
-            hits += r * (min(after - begin, big_r) - (at - begin)) / (after - at)
-            at = after
+            hits += r * (min(after - begin, big_r) - (index - begin)) / (after - index)
+            index = after
         out[q] = hits / big_r if big_r > 0 else np.nan
 
 
@@ -259,20 +259,20 @@ def irrelevant_above(relevant, scores, starts, first, last, ties, out):  # type:
             big_r += relevant[i]
         limit = max(min(end - begin - big_r, big_r), 1)
         total, h = 0.0, 0
-        at = begin
-        while at < stop:
-            after = tie_stop(scores, at, stop, ties)
+        index = begin
+        while index < stop:
+            after = tie_stop(scores, index, stop, ties)
             r = 0
-            for i in range(at, after):
+            for i in range(index, after):
                 r += relevant[i]
-            n = after - at - r
+            n = after - index - r
             if r > 0:
                 above = 0.0
                 for j in range(n + 1):
                     above += min(h + j, big_r)
                 total += r * (1.0 - above / (n + 1) / limit)
             h += n
-            at = after
+            index = after
         out[q] = total / big_r if big_r > 0 else np.nan
 
 
@@ -355,12 +355,12 @@ def cascade(stops, scores, starts, first, last, cut, ties, out):  # type: ignore
         highest = 0.0
         for i in range(begin, end):
             highest = max(highest, stops[i])
-        at = begin
-        while at < stop and s < cut:
-            after = tie_stop(scores, at, stop, ties)
-            m = after - at
+        index = begin
+        while index < stop and s < cut:
+            after = tie_stop(scores, index, stop, ties)
+            m = after - index
             r, total, through = 0, 0.0, 1.0
-            for i in range(at, after):
+            for i in range(index, after):
                 r += stops[i] > 0.0
                 total += stops[i]
                 through *= 1.0 - stops[i]
@@ -368,18 +368,18 @@ def cascade(stops, scores, starts, first, last, cut, ties, out):  # type: ignore
                 value += reach * total / (s + 1)
             elif m <= SMALL_TIE or s + m > cut:
                 deep = min(m, cut - s)
-                _pass_probabilities(stops, at, after, deep, True, p)
+                _pass_probabilities(stops, index, after, deep, True, p)
                 for j in range(1, deep + 1):
                     value += reach * (p[j - 1] - p[j]) / (s + j)
             elif r > 0:
                 mean = total / r
                 # (1 - mean)^deep < 1e-17 mean: the remainder is below the rounding error of the first term
                 deep = int(min(1.0 * r, 1.0 + (40.0 - np.log(mean)) / -np.log1p(-mean)))
-                _pass_probabilities(stops, at, after, deep, False, p)
+                _pass_probabilities(stops, index, after, deep, False, p)
                 _mean_inverse_ranks(m, r, s, deep, weights)
                 for j in range(1, deep + 1):
                     value += reach * (p[j - 1] - p[j]) * weights[j]
             reach *= through
             s += m
-            at = after
+            index = after
         out[q] = value if highest > 0.0 else np.nan

@@ -271,12 +271,12 @@ def pair_value(rule, mean, var, noise):  # type: ignore[no-untyped-def]
 @jit
 def value_all_pairs(rule, mean, cov, noise, out):  # type: ignore[no-untyped-def]
     """out (n (n − 1)/2,): values of the pairs (0, 1), (0, 2), ..., (n − 2, n − 1)."""
-    n, at = len(mean), 0
+    n, index = len(mean), 0
     for i in range(n):
         for j in range(i + 1, n):
             var = max(cov[i, i] + cov[j, j] - 2.0 * cov[i, j], 0.0)
-            out[at] = pair_value(rule, mean[i] - mean[j], var, noise)
-            at += 1
+            out[index] = pair_value(rule, mean[i] - mean[j], var, noise)
+            index += 1
 
 
 @jit

@@ -84,9 +84,9 @@ def _goes_right(x, threshold):  # type: ignore[no-untyped-def]
 @jit
 def _score_row(trees, x):  # type: ignore[no-untyped-def]
     """Return the sum of the leaves of one row."""
-    one, total = np.uint64(1), 0.0
+    item, total = np.uint64(1), 0.0
     for t in range(np.uint64(len(trees.starts) - 1)):
-        begin, end = trees.starts[t], trees.starts[t + one]
+        begin, end = trees.starts[t], trees.starts[t + item]
         node = np.int64(-1) if begin == end else np.int64(0)
         while node >= 0:
             k = np.uint64(begin + node)
@@ -96,7 +96,7 @@ def _score_row(trees, x):  # type: ignore[no-untyped-def]
             value = 0.0 if np.isnan(value) else value
             side = _goes_right(value, trees.thresholds[k])
             if is_missing or (flags & MISSING_ZERO and -ZERO <= value <= ZERO):
-                side = np.uint64(0) if flags & DEFAULT_LEFT else one
+                side = np.uint64(0) if flags & DEFAULT_LEFT else item
             node = np.int64(trees.children[k, side])
         total += trees.values[np.uint64(begin + np.int64(t) - node - 1)]
     return total
@@ -113,12 +113,12 @@ def _score_block(trees, X, first, node, out):  # type: ignore[no-untyped-def]
             node[j] = -1 if trees.depths[t] == 0 else 0
         for _ in range(trees.depths[t]):
             for j in range(_LANES):
-                at = node[j]
+                i = node[j]
                 # rows that have reached a leaf follow the root, and the result is dropped
-                k = np.uint64(begin + max(at, 0))
+                k = np.uint64(begin + max(i, 0))
                 side = _goes_right(X[np.uint64(first + j), trees.features[k]], trees.thresholds[k])
                 below = np.int64(trees.children[k, side])
-                node[j] = below if at >= 0 else at
+                node[j] = below if i >= 0 else i
         for j in range(_LANES):
             out[first + j] += trees.values[np.uint64(begin + t - node[j] - 1)]
 
@@ -146,7 +146,7 @@ def score_csr(trees, has_missing, columns, rows, out, first, last):  # type: ign
         X[:] = 0.0
         for j in range(n):
             for k in range(rows.indptr[begin + j], rows.indptr[begin + j + 1]):
-                at = np.searchsorted(columns, rows.indices[k])
-                if at < len(columns) and columns[at] == rows.indices[k]:
-                    X[j, at] = rows.data[k]
+                i = np.searchsorted(columns, rows.indices[k])
+                if i < len(columns) and columns[i] == rows.indices[k]:
+                    X[j, i] = rows.data[k]
         score_dense(trees, has_missing, X, out[begin : begin + n], 0, n)

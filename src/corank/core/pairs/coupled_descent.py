@@ -134,10 +134,10 @@ def _eta0(plan, view):  # type: ignore[no-untyped-def]
 def _rows_of(drawn, free, step, i, k, n_free):  # type: ignore[no-untyped-def]
     """Return the two rows of item i of a step: k examples, then n_free unjudged pairs."""
     if i < k:
-        at = step * k + i
-        return drawn[at, _FIRST], drawn[at, _SECOND]
-    at = step * n_free + (i - k)
-    return free[at, _FIRST], free[at, _SECOND]
+        index = step * k + i
+        return drawn[index, _FIRST], drawn[index, _SECOND]
+    index = step * n_free + (i - k)
+    return free[index, _FIRST], free[index, _SECOND]
 
 
 @jit

@@ -11,14 +11,14 @@ from corank.core.rows.blocks import merge_sort
 @inline
 def _add_row(counts, sums, levels, code, power):  # type: ignore[no-untyped-def]
     """Add a row of grade `levels[code]` to the two Fenwick trees, or to plain counts for other powers."""
-    at = code + 1
+    i = code + 1
     if power > 1.0 or 0.0 < power < 1.0:
-        counts[at] += 1
+        counts[i] += 1
         return
-    while at < len(counts):
-        counts[at] += 1
-        sums[at] += levels[code]
-        at += at & -at
+    while i < len(counts):
+        counts[i] += 1
+        sums[i] += levels[code]
+        i += i & -i
 
 
 @inline
@@ -30,12 +30,12 @@ def _sum_lower(counts, sums, levels, code, power):  # type: ignore[no-untyped-de
             if counts[c + 1] > 0:
                 total += counts[c + 1] * (levels[code] - levels[c]) ** power
         return total
-    at = code
+    i = code
     count = 0
-    while at > 0:
-        count += counts[at]
-        total += sums[at]
-        at -= at & -at
+    while i > 0:
+        count += counts[i]
+        total += sums[i]
+        i -= i & -i
     return float(count) if power == 0.0 else levels[code] * count - total
 
 
@@ -76,19 +76,19 @@ def pair_losses(grades, scores, starts, first, last, power, out):  # type: ignor
         counts = np.zeros(n_levels + 1, np.int64)
         sums = np.zeros(n_levels + 1)
         twice = 0.0
-        at, same_score = 0, 0
-        while at < n:
-            after = at + 1
-            while after < n and scores[begin + after] == scores[begin + at]:
-                same_score += after - at
+        index, same_score = 0, 0
+        while index < n:
+            after = index + 1
+            while after < n and scores[begin + after] == scores[begin + index]:
+                same_score += after - index
                 after += 1
-            for i in range(at, after):
+            for i in range(index, after):
                 twice += _sum_lower(counts, sums, levels, codes[i], power)
-            for i in range(at, after):
+            for i in range(index, after):
                 _add_row(counts, sums, levels, codes[i], power)
-            for i in range(at, after):
+            for i in range(index, after):
                 twice += _sum_lower(counts, sums, levels, codes[i], power)
-            at = after
+            index = after
         pairs = n * (n - 1) // 2
         out[q, 0] = 0.5 * twice
         out[q, 1] = pairs - same_grade

@@ -40,11 +40,11 @@ def cost(loss, target, margin):  # type: ignore[no-untyped-def]
     if loss == LOGISTIC:
         # exp of a number ≤ 0 only: no overflow
         e = math.exp(-abs(margin))
-        one = 1.0 + e
+        item = 1.0 + e
         # target - σ(margin) without the cancellation in 1 - σ; log(1 + e) is accurate for small e
-        negative = (target - 1.0) + e / one if margin >= 0.0 else target - e / one
-        soft = e if one == 1.0 else math.log(one) * (e / (one - 1.0))
-        return soft + (1.0 - target if margin >= 0.0 else -target) * margin, negative, e / (one * one)
+        negative = (target - 1.0) + e / item if margin >= 0.0 else target - e / item
+        soft = e if item == 1.0 else math.log(item) * (e / (item - 1.0))
+        return soft + (1.0 - target if margin >= 0.0 else -target) * margin, negative, e / (item * item)
     if loss == SQUARED_HINGE:
         short = max(0.0, 1.0 - target * margin)
         return 0.5 * short * short, target * short, target * target if short > 0.0 else 0.0

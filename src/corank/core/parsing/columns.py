@@ -76,10 +76,10 @@ def split_lines(text, end, keep, number, fields):  # type: ignore[no-untyped-def
 def gather_lines(text, spans, lines):  # type: ignore[no-untyped-def]
     """Copy the spans (n, 2) of a text to `lines`, each followed by a newline."""
     k = np.uint64(0)
-    one = np.uint64(1)
+    item = np.uint64(1)
     for row in range(len(spans)):
         for i in range(np.uint64(spans[row, 0]), np.uint64(spans[row, 1])):
             lines[k] = text[i]
-            k += one
+            k += item
         lines[k] = NEWLINE
-        k += one
+        k += item

@@ -67,10 +67,10 @@ def shortest(bits):  # type: ignore[no-untyped-def]
     is_close = fraction == 0 and exponent > 1
     k = (q * 1262611 - (524031 if is_close else 0)) >> 22
     h = np.uint64(q + ((-k * 1741647) >> 19) + 1)
-    at = np.uint64(-k - MIN_POWER)
-    lower = _product(at, (FOUR * c - TWO + np.uint64(is_close)) << h) + is_odd
-    v = _product(at, (FOUR * c) << h)
-    upper = _product(at, (FOUR * c + TWO) << h) - is_odd
+    i = np.uint64(-k - MIN_POWER)
+    lower = _product(i, (FOUR * c - TWO + np.uint64(is_close)) << h) + is_odd
+    v = _product(i, (FOUR * c) << h)
+    upper = _product(i, (FOUR * c + TWO) << h) - is_odd
     s = v >> TWO
     if s >= TEN:
         shorter = s // TEN
@@ -102,12 +102,12 @@ def write_lines(values, out):  # type: ignore[no-untyped-def]
     Returns: number of bytes written.
     """
     digits = np.empty(20, dtype=np.uint8)
-    at = 0
+    index = 0
     for i in range(len(values)):
         bits = values[i]
         if bits >> SIGN_BIT:
-            out[at] = MINUS
-            at += 1
+            out[index] = MINUS
+            index += 1
         bits = bits & ~(ONE << SIGN_BIT)
         d, k = (np.uint64(0), np.int64(0)) if bits == 0 else shortest(bits)
         n = 0
@@ -120,10 +120,10 @@ def write_lines(values, out):  # type: ignore[no-untyped-def]
         first = 0
         while first < n - 1 and digits[first] == ZERO:
             first += 1
-        at = _lay_out(digits, first, n, n + k, out, at)
-        out[at] = NEWLINE
-        at += 1
-    return at
+        index = _lay_out(digits, first, n, n + k, out, index)
+        out[index] = NEWLINE
+        index += 1
+    return index
 
 
 @jit

@@ -68,9 +68,9 @@ def is_end(c):  # type: ignore[no-untyped-def]
 def next_line(i):  # type: ignore[no-untyped-def]
     """Return the position after the next newline."""
     while True:
-        found = matches(word(i), NEWLINES)
-        if found:
-            return i + np.int64(trailing_zeros(found) >> THREE) + 1
+        result = matches(word(i), NEWLINES)
+        if result:
+            return i + np.int64(trailing_zeros(result) >> THREE) + 1
         i += 8
 
 
@@ -80,14 +80,14 @@ def skip_comment(i):  # type: ignore[no-untyped-def]
     bare = np.int64(0)
     while True:
         w, ahead = word(i), word(i + 1)
-        found = matches(w, NEWLINES)
+        result = matches(w, NEWLINES)
         returns = matches(w, RETURNS) & ~(matches(ahead, NEWLINES) | matches(ahead, RETURNS))
-        if found:
-            returns &= (found & (~found + ONE)) - ONE
+        if result:
+            returns &= (result & (~result + ONE)) - ONE
         if returns:
             bare = i + np.int64(trailing_zeros(returns) >> THREE)
-        if found:
-            return i + np.int64(trailing_zeros(found) >> THREE) + 1, bare
+        if result:
+            return i + np.int64(trailing_zeros(result) >> THREE) + 1, bare
         i += 8
 
 
@@ -110,7 +110,7 @@ def survey(text, begin, end):  # type: ignore[no-untyped-def]
             continue
         rows += c != HASH
         first = i
-        last, found = np.int64(-1), 0
+        last, result = np.int64(-1), 0
         while True:
             w = word(i)
             stops = matches(w, NEWLINES) | matches(w, HASHES)
@@ -118,14 +118,14 @@ def survey(text, begin, end):  # type: ignore[no-untyped-def]
             if stops:
                 marks &= (stops & (~stops + ONE)) - ONE
             if marks:
-                found += count_ones(marks)
+                result += count_ones(marks)
                 last = i + 7 - np.int64(leading_zeros(marks) >> THREE)
             if stops:
                 i += np.int64(trailing_zeros(stops) >> THREE)
                 break
             i += 8
-        colons += found
-        later_colons += max(found - 1, 0)
+        colons += result
+        later_colons += max(result - 1, 0)
         feature, scale = 0, 1
         for k in range(1, LONGEST_ID + 1):
             d = byte(last - k) - 48 if last - k >= first else -1

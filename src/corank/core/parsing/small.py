@@ -31,9 +31,9 @@ def survey(text: bytes) -> tuple[int, int, int, int, int] | None:
     for line in text.split(b"\n"):
         body = line.partition(b"#")[0].strip()
         if body:
-            found = body.count(b":")
+            result = body.count(b":")
             last = _LAST_ID(body)
-            rows, colons, later_colons = rows + 1, colons + found, later_colons + max(found - 1, 0)
+            rows, colons, later_colons = rows + 1, colons + result, later_colons + max(result - 1, 0)
             largest = max(largest, int(last[1]) if last else 0)
     return rows, colons, later_colons, largest, -1
 

@@ -51,18 +51,18 @@ def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped
     """
     rows, starts, runs, block_runs = blocks.rows, blocks.starts, blocks.runs, blocks.block_runs
     keep, weights, scale = blocks.keep, blocks.weights, blocks.scale
-    one, r = np.uint64(1), np.uint64(V.shape[1])
+    item, r = np.uint64(1), np.uint64(V.shape[1])
     mean, own = np.empty(r, dtype=np.float64), np.empty(r, dtype=np.float64)
     for block in range(np.uint64(first), np.uint64(last)):
-        begin, end = starts[block], starts[block + one]
-        first_run, last_run = block_runs[block], block_runs[block + one]
-        is_integer = last_run - first_run == one
+        begin, end = starts[block], starts[block + item]
+        first_run, last_run = block_runs[block], block_runs[block + item]
+        is_integer = last_run - first_run == item
         if r == 1 and len(weights) == 0 and form != INVERSE:
             left = scale[block] if form == FULL else np.sqrt(scale[block])
             mean[0] = _mean_of_vector(V, rows, begin, end)
             for run in range(first_run, last_run):
                 k = keep[run] * keep[run] if form == FULL else keep[run]
-                _centre_vector(V, out, rows, runs[run], runs[run + one], is_integer, left, k, mean[0])
+                _centre_vector(V, out, rows, runs[run], runs[run + item], is_integer, left, k, mean[0])
             continue
         if form == INVERSE:
             mean[:] = 0.0
@@ -72,9 +72,9 @@ def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped
             for c in range(r):  # an assignment of arrays takes two seconds to compile
                 own[c] = mean[c]
             if not is_integer:
-                _mean(V, rows, weights, runs[run], runs[run + one], form, own)
+                _mean(V, rows, weights, runs[run], runs[run + item], form, own)
             k = keep[run] * keep[run] if form == FULL else 1.0 / keep[run] if form == INVERSE else keep[run]
-            for p in range(runs[run], runs[run + one]):
+            for p in range(runs[run], runs[run + item]):
                 w = weights[p] if len(weights) > 0 else 1.0
                 left = scale[block] * w if form == FULL else np.sqrt(scale[block] * w)
                 left = 1.0 / left if form == INVERSE else left

@@ -53,11 +53,11 @@ def find_dense(hashes, x, table, out):  # type: ignore[no-untyped-def]
     """Write to `out` the first row that equals each row; return the number of rows that equal an earlier one."""
     n, d, size, repeated = np.uint64(len(hashes)), np.uint64(x.shape[1]), np.uint64(len(table)), 0
     for i in range(n):
-        at = _place(hashes[i], table)
+        index = _place(hashes[i], table)
         while True:
-            j = table[at]
+            j = table[index]
             if j < 0:
-                table[at], out[i] = i, i
+                table[index], out[i] = i, i
                 break
             if hashes[j] == hashes[i]:
                 same = True
@@ -69,7 +69,7 @@ def find_dense(hashes, x, table, out):  # type: ignore[no-untyped-def]
                     out[i] = j
                     repeated += 1
                     break
-            at = (at + _ONE) & (size - _ONE)
+            index = (index + _ONE) & (size - _ONE)
     return repeated
 
 
@@ -78,17 +78,17 @@ def find_csr(hashes, x, indices, indptr, table, out):  # type: ignore[no-untyped
     """Do the same for rows of a CSR matrix with ascending columns; zeros may be stored."""
     n, size, repeated = np.uint64(len(hashes)), np.uint64(len(table)), 0
     for i in range(n):
-        at = _place(hashes[i], table)
+        index = _place(hashes[i], table)
         while True:
-            j = table[at]
+            j = table[index]
             if j < 0:
-                table[at], out[i] = i, i
+                table[index], out[i] = i, i
                 break
             if hashes[j] == hashes[i] and _same_csr(x, indices, indptr, i, np.uint64(j)):
                 out[i] = j
                 repeated += 1
                 break
-            at = (at + _ONE) & (size - _ONE)
+            index = (index + _ONE) & (size - _ONE)
     return repeated
 
 

@@ -58,13 +58,13 @@ def all_finite(values: NDArray[Any]) -> bool:
 
 def index_fault(index: ProblemIndex, y: NDArray[np.float64]) -> str | None:
     """Check that an index is the one that `Queries.of` and `RankingData.of` would build from the scores."""
-    at = int(_index_fault(index, y))
-    return None if at == SOUND else ProblemIndex._fields[at]
+    i = int(_index_fault(index, y))
+    return None if i == SOUND else ProblemIndex._fields[i]
 
 
 @jit
 def _csr_structure(indptr, columns, n_columns):  # type: ignore[no-untyped-def]
-    one, size, n = np.uint64(1), np.uint64(len(columns)), len(indptr) - 1
+    item, size, n = np.uint64(1), np.uint64(len(columns)), len(indptr) - 1
     if indptr[0] != 0:
         return BAD_POINTERS, 0
     falls = np.uint64(0)
@@ -73,11 +73,11 @@ def _csr_structure(indptr, columns, n_columns):  # type: ignore[no-untyped-def]
         if end < begin or end > size:
             return BAD_POINTERS, i
         # if columns ascend, only the last can be out of bounds; counting in the same integer width vectorises
-        found = columns.dtype.type(0)
-        for k in range(begin + one, end):
-            found += columns.dtype.type(columns[k] <= columns[k - one])
-        falls += np.uint64(found)
-        if begin < end and columns[end - one] >= n_columns:
+        result = columns.dtype.type(0)
+        for k in range(begin + item, end):
+            result += columns.dtype.type(columns[k] <= columns[k - item])
+        falls += np.uint64(result)
+        if begin < end and columns[end - item] >= n_columns:
             return BAD_COLUMN, i
     if not falls:
         return ASCENDING, 0
@@ -92,10 +92,10 @@ def _csr_structure(indptr, columns, n_columns):  # type: ignore[no-untyped-def]
 def _none_reaches(bits, exponent):  # type: ignore[no-untyped-def]
     block = 1 << 14
     for begin in range(0, len(bits), block):
-        found = bits.dtype.type(0)
+        result = bits.dtype.type(0)
         for x in bits[begin : begin + block]:
-            found += bits.dtype.type((x & exponent) == exponent)
-        if found:
+            result += bits.dtype.type((x & exponent) == exponent)
+        if result:
             return False
     return True
 

@@ -78,8 +78,8 @@ class ExactSum:
         return ExactSum(top, self._raised(top) + other._raised(top), self.overflows or other.overflows)
 
     def _raised(self, top: Integers) -> Integers:
-        at = np.arange(LIMBS)[:, None] - (top - self.top)
-        return np.where(at >= 0, np.take_along_axis(self.limbs, np.maximum(at, 0), axis=0), 0)
+        i = np.arange(LIMBS)[:, None] - (top - self.top)
+        return np.where(i >= 0, np.take_along_axis(self.limbs, np.maximum(i, 0), axis=0), 0)
 
     @property
     def value(self) -> Floats:

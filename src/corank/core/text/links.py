@@ -66,16 +66,16 @@ def similarities(problem, tables, q, s):  # type: ignore[no-untyped-def]
 @jit
 def add_words(problem, tables, q, u):  # type: ignore[no-untyped-def]
     """Write the sums over the words of text q, without the factors of lengths, to `u`."""
-    one = np.uint64(1)
+    item = np.uint64(1)
     u[:] = 0.0
-    for p in range(problem.bag_starts[q], problem.bag_starts[q + one]):
+    for p in range(problem.bag_starts[q], problem.bag_starts[q + item]):
         term = np.uint64(problem.bag_terms[p])
         b = tables.df[problem.df[term]]
         x = (problem.bag_counts[p] if problem.is_query else tables.tf[problem.bag_tf[p]]) * b * b
-        for run in range(problem.term_runs[term], problem.term_runs[term + one]):
+        for run in range(problem.term_runs[term], problem.term_runs[term + item]):
             weight = x * tables.tf[problem.run_tf[run]]
-            for at in range(problem.run_starts[run], problem.run_starts[run + one]):
-                u[problem.docs[at]] += weight
+            for i in range(problem.run_starts[run], problem.run_starts[run + item]):
+                u[problem.docs[i]] += weight
 
 
 @jit
@@ -140,7 +140,7 @@ def link_hinge(s, linked, own, at_top, gradient):  # type: ignore[no-untyped-def
 @jit
 def add_gradients(problem, tables, q, u, gradient, gradients):  # type: ignore[no-untyped-def]
     """Add the derivatives of the loss of text q to `gradients`."""
-    one = np.uint64(1)
+    item = np.uint64(1)
     c = 1.0 if problem.is_query else tables.length[problem.text_length[q]]
     total = 0.0
     for j in range(len(u)):
@@ -151,15 +151,15 @@ def add_gradients(problem, tables, q, u, gradient, gradients):  # type: ignore[n
         gradient[j] *= c * c_j
     if not problem.is_query:
         gradients.length[problem.text_length[q]] += total
-    for p in range(problem.bag_starts[q], problem.bag_starts[q + one]):
+    for p in range(problem.bag_starts[q], problem.bag_starts[q + item]):
         term = np.uint64(problem.bag_terms[p])
         b = tables.df[problem.df[term]]
         a = problem.bag_counts[p] if problem.is_query else tables.tf[problem.bag_tf[p]]
         inner = 0.0
-        for run in range(problem.term_runs[term], problem.term_runs[term + one]):
+        for run in range(problem.term_runs[term], problem.term_runs[term + item]):
             of_run = 0.0
-            for at in range(problem.run_starts[run], problem.run_starts[run + one]):
-                of_run += gradient[problem.docs[at]]
+            for i in range(problem.run_starts[run], problem.run_starts[run + item]):
+                of_run += gradient[problem.docs[i]]
             inner += of_run * tables.tf[problem.run_tf[run]]
             gradients.tf[problem.run_tf[run]] += of_run * a * b * b
         if not problem.is_query:
@@ -173,8 +173,8 @@ def add_links(problem, tables, chosen, first, last, at_top, gradients):  # type:
     n = len(problem.doc_length)
     u, s, gradient = np.empty(n), np.empty(n), np.empty(n)
     loss = 0.0
-    for at in range(first, last):
-        q = np.uint64(chosen[at])
+    for i in range(first, last):
+        q = np.uint64(chosen[i])
         add_words(problem, tables, q, u)
         scale_by_length(problem, tables, q, u, s)
         linked = problem.linked[problem.link_starts[q] : problem.link_starts[q + np.uint64(1)]]

@@ -52,8 +52,8 @@ def sizes(starts: NDArray[np.uint64]) -> NDArray[np.int64]:
 def totals(bags: Bags) -> NDArray[np.int64]:
     """Return the sum of the counts of each bag."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(bags.values, dtype=np.int64)])
-    at = bags.starts.astype(np.int64)
-    return np.asarray(before[at[1:]] - before[at[:-1]])
+    i = bags.starts.astype(np.int64)
+    return np.asarray(before[i[1:]] - before[i[:-1]])
 
 
 @jit
@@ -94,10 +94,10 @@ def transpose(bags, starts, docs, values):  # type: ignore[no-untyped-def]
     for i in range(np.uint64(len(bags.starts) - 1)):
         for p in range(bags.starts[i], bags.starts[i + np.uint64(1)]):
             term = bags.terms[p]
-            at = free[term]
-            docs[at] = i
-            values[at] = bags.values[p]
-            free[term] = at + np.uint64(1)
+            index = free[term]
+            docs[index] = i
+            values[index] = bags.values[p]
+            free[term] = index + np.uint64(1)
 
 
 @jit
@@ -105,8 +105,8 @@ def add_scores(postings, bags, q, scores):  # type: ignore[no-untyped-def]
     """Add Σ over the words of bag q of its weight times the posting's to `scores` of the documents."""
     for p in range(bags.starts[q], bags.starts[q + np.uint64(1)]):
         term, weight = bags.terms[p], bags.values[p]
-        for at in range(postings.starts[term], postings.starts[term + np.uint32(1)]):
-            scores[postings.docs[at]] += weight * postings.values[at]
+        for i in range(postings.starts[term], postings.starts[term + np.uint32(1)]):
+            scores[postings.docs[i]] += weight * postings.values[i]
 
 
 @inline
@@ -117,9 +117,9 @@ def _is_worse(score, doc, other_score, other_doc):  # type: ignore[no-untyped-de
 @inline
 def _sink(heap_scores, heap_docs, size, score, doc):  # type: ignore[no-untyped-def]
     """Replace the root of a heap, its worst document."""
-    at = 0
+    i = 0
     while True:
-        child = 2 * at + 1
+        child = 2 * i + 1
         if child >= size:
             break
         if child + 1 < size and _is_worse(
@@ -128,16 +128,16 @@ def _sink(heap_scores, heap_docs, size, score, doc):  # type: ignore[no-untyped-
             child += 1
         if not _is_worse(heap_scores[child], heap_docs[child], score, doc):
             break
-        heap_scores[at], heap_docs[at] = heap_scores[child], heap_docs[child]
-        at = child
-    heap_scores[at], heap_docs[at] = score, doc
+        heap_scores[i], heap_docs[i] = heap_scores[child], heap_docs[child]
+        i = child
+    heap_scores[i], heap_docs[i] = score, doc
 
 
 @relaxed("nnan", "nsz")
 def _largest(scores, begin, end):  # type: ignore[no-untyped-def]
     largest = scores[begin]
-    for at in range(begin + 1, end):
-        largest = max(largest, scores[at])
+    for i in range(begin + 1, end):
+        largest = max(largest, scores[i])
     return largest
 
 

@@ -27,7 +27,7 @@ from corank.errors import InputError, import_extra, reason
 def ids_of(column: Any, name: str, *, may_be_null: bool = False) -> list[str] | NDArray[Any]:
     """Return the ids of a column: a list of strings, else an array."""
     if may_be_null and column.null_count:
-        return ["" if one is None else str(one) for one in column.to_pylist()]
+        return ["" if item is None else str(item) for item in column.to_pylist()]
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise InputError(f"{name} is null at row {row}; give every row an id.")
@@ -36,7 +36,7 @@ def ids_of(column: Any, name: str, *, may_be_null: bool = False) -> list[str] | 
     if is_text(column.type):
         return _texts(column)
     ids = to_numpy(column)
-    return [str(one) for one in ids.tolist()] if ids.dtype.kind == "O" else ids
+    return [str(id_) for id_ in ids.tolist()] if ids.dtype.kind == "O" else ids
 
 
 def is_text(kind: Any) -> bool:
@@ -84,14 +84,14 @@ def _words(texts: Any) -> list[str | None]:
 def _texts(column: Any) -> list[str]:
     """Return the texts of a column."""
     arrow = import_extra("pyarrow", "frames")
-    found: list[Any] = []
+    result: list[Any] = []
     for chunk in column.chunks:
         coded = chunk if arrow.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         words, codes = _words(coded.dictionary), to_numpy(coded.indices)
         if None in words or (len(codes) and not 0 <= codes.min() <= codes.max() < len(words)):
             raise arrow.ArrowInvalid("a text is not in its dictionary")
-        found += map(words.__getitem__, codes.tolist())
-    return found
+        result += map(words.__getitem__, codes.tolist())
+    return result
 
 
 ROWS_AT_ONCE = 1 << 16
@@ -160,7 +160,7 @@ def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[st
             for batch in reader.iter_batches(ROWS_AT_ONCE):
                 budget.take("bytes", sum(map(_text_bytes, batch.columns)), path)
                 rows += batch.to_pylist()
-        return list(file.schema_arrow.names), [(f"{path}, row {at}", row) for at, row in enumerate(rows, 1)]
+        return list(file.schema_arrow.names), [(f"{path}, row {i}", row) for i, row in enumerate(rows, 1)]
 
 
 def _text_bytes(column: Any) -> int:
@@ -217,12 +217,12 @@ def read_csv(path: Source, **columns: Any) -> Collection:
         except arrow.ArrowInvalid:
             table = _parse_csv(content, separator, types, use_threads=False)  # its message contains the row
     except (arrow.ArrowException, UnicodeDecodeError) as error:
-        if found := _TEXT_CELL.search(str(error)):
-            column = names[int(found[1])]
-            advice = next((advice for cell, advice in _SPELLINGS.items() if cell.fullmatch(found[3])), None)
-            content_of = f"{found[3][:_SHOWN_CELL]!r} in line {found[2]}"
+        if result := _TEXT_CELL.search(str(error)):
+            column = names[int(result[1])]
+            advice = next((advice for cell, advice in _SPELLINGS.items() if cell.fullmatch(result[3])), None)
+            content_of = f"{result[3][:_SHOWN_CELL]!r} in line {result[2]}"
             raise _text_column(text, column, roles, content_of, advice) from error
-        fault = re.sub(r"CSV column #(\d+)", lambda found: f"column {names[int(found[1])]!r}", reason(error))
+        fault = re.sub(r"CSV column #(\d+)", lambda matches: f"column {names[int(matches[1])]!r}", reason(error))
         raise InputError(
             f"{text} cannot be read as a table ({fault}); expected UTF-8 with a header, and one cell per column in "
             "every row."

@@ -17,15 +17,15 @@ BETWEEN = re.compile(r"(?:[\s\ufeff]|#[^\n]*)*")
 def json_values(text: str, name: str) -> Iterator[tuple[str, Any]]:
     """Yield the JSON values of a text, and the file and line where each begins."""
     current_budget().take_json(text, name)
-    decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
+    decoder, i, line, counted = json.JSONDecoder(), 0, 1, 0
     while True:
-        at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]
-        if at == len(text):
+        i = BETWEEN.match(text, i).end()  # type: ignore[union-attr]
+        if i == len(text):
             return
-        line, counted = line + text.count("\n", counted, at), at
+        line, counted = line + text.count("\n", counted, i), i
         where = f"{name}, line {line}"
         try:
-            value, at = decoder.raw_decode(text, at)
+            value, i = decoder.raw_decode(text, i)
         except (ValueError, RecursionError) as error:
             place = f"{name}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else where
             shown = repr(text[counted:].split("\n", 1)[0][:40])

@@ -100,7 +100,7 @@ class Runs:
         return self._reordered(range(len(retrievers)), retrievers, note)
 
     def _reordered(self, order: Sequence[int], names: Sequence[str], notes: tuple[str, ...]) -> Runs:
-        tags = tuple(self.tags[at] for at in order)
+        tags = tuple(self.tags[i] for i in order)
         return replace(self, names=tuple(names), tags=tags, X=self.X[:, list(order)], notes=(*self.notes, *notes))
 
     def join(self, qrels: Qrels) -> tuple[Floats, Qrels]:
@@ -281,9 +281,9 @@ def _of_table(path: str | os.PathLike[str], qrels: Qrels | None) -> tuple[list[_
         missing = "queries" if rows.qid is None else "documents"
         raise InputError(f"{path} has no column of {missing}; name the columns query and docid, the others are scores.")
     names, X = list(rows.names or ()), np.asarray(rows.X, dtype=np.float64)
-    ranks = [at for at, name in enumerate(names) if name.casefold() in ("rank", "position")]
+    ranks = [i for i, name in enumerate(names) if name.casefold() in ("rank", "position")]
     if ranks and len(names) > 1:
-        X, names = np.delete(X, ranks, axis=1), [name for at, name in enumerate(names) if at not in ranks]
+        X, names = np.delete(X, ranks, axis=1), [name for i, name in enumerate(names) if i not in ranks]
     if len(names) == 1 and names[0].casefold() in ("score", "rank", "position"):
         X, names = (X if names[0].casefold() == "score" else -X), [_name_of(path)]
     qid = as_texts(list(map(str, rows.qid.tolist())))
@@ -328,7 +328,7 @@ def _joined(lists: Sequence[_List], qrels: Qrels | None) -> Runs:
     qid = np.concatenate([item.qid for item in lists])
     docids = np.concatenate([item.docids for item in lists])
     queries = Queries.of(qid, len(qid))
-    falling = {name: at for at, name in enumerate(sorted(set(docids.tolist()), reverse=True))}
+    falling = {name: i for i, name in enumerate(sorted(set(docids.tolist()), reverse=True))}
     documents = np.array([falling[name] for name in docids.tolist()], dtype=np.int64)
     _, first, row = np.unique(queries.codes * len(falling) + documents, return_index=True, return_inverse=True)
     X = np.full((len(first), len(lists)), np.nan)
@@ -370,14 +370,14 @@ def _require_once(retrieved: _List, place: Any) -> None:
     keys = list(zip(retrieved.qid.tolist(), retrieved.docids.tolist(), strict=True))
     if len(set(keys)) == len(keys):
         return
-    row = next(at for at, key in enumerate(keys) if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    row = next(i for i, key in enumerate(keys) if key in seen or seen.add(key))  # type: ignore[func-returns-value]
     query, document = keys[row]
     raise InputError(f"{place(row)}: document {document!r} appears twice for query {query!r}; remove one of the lines.")
 
 
 def _line_of(text: TextFile, row: int) -> int:
     """Return the line of a row; blank lines are no rows."""
-    lines = [at for at, line in enumerate(text.read().tobytes().split(b"\n"), 1) if line.strip()]
+    lines = [i for i, line in enumerate(text.read().tobytes().split(b"\n"), 1) if line.strip()]
     return lines[row]
 
 

@@ -60,7 +60,7 @@ def restore(cell: str) -> str:
     """Undo `defuse`."""
     if not _DEFUSED.search(cell) or _NUMBER.fullmatch(cell[1:]):
         return cell
-    return _FORMULA.sub(lambda found: found[0][1:], cell)
+    return _FORMULA.sub(lambda result: result[0][1:], cell)
 
 
 def csv_text(rows: Iterable[Sequence[object]], *, separator: str = ",", keep_formulas: bool = False) -> str:
@@ -121,7 +121,7 @@ def jsonl_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
     rows: LocatedRows = []
     budget = current_budget()
     budget.take_json(text, name)
-    for at, line in enumerate(text.split("\n"), 1):
+    for i, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -130,14 +130,14 @@ def jsonl_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
             row = None
         if not isinstance(row, dict):
             shown = repr(line.strip()[:40])
-            raise InputError(f"{name}, line {at}: expected a JSON object, found {shown}; write one object per line.")
+            raise InputError(f"{name}, line {i}: expected a JSON object, found {shown}; write one object per line.")
         budget.take("cells", len(row) + ROW_CELLS, name)
-        rows.append((f"{name}, line {at}", row))
+        rows.append((f"{name}, line {i}", row))
     return list(dict.fromkeys(key for _, row in rows for key in row)), rows
 
 
 def _require_different(names: list[str], name: str) -> None:
     folded = [item.lower() for item in names if item]
-    twice = next((item for at, item in enumerate(folded) if item in folded[:at]), None)
+    twice = next((item for i, item in enumerate(folded) if item in folded[:i]), None)
     if twice is not None:
         raise InputError(f"{name} has two columns named {twice!r}; rename or remove one of them.")

@@ -95,9 +95,9 @@ class Votes:
 
     def on(self, items: Sequence[str]) -> Votes:
         """Return the same votes with item numbers of another list of names, which contains all items."""
-        number = {name: at for at, name in enumerate(items)}
-        at = np.array([number[name] for name in self.items], dtype=np.int64)
-        return replace(self, items=tuple(items), first=at[self.first], second=at[self.second])
+        number = {name: index for index, name in enumerate(items)}
+        i = np.array([number[name] for name in self.items], dtype=np.int64)
+        return replace(self, items=tuple(items), first=i[self.first], second=i[self.second])
 
     def components(self) -> list[list[str]]:
         """Return groups of items that chains of votes connect, the largest first."""
@@ -107,7 +107,7 @@ class Votes:
         n, voted = len(self.items), self.count > 0
         edges = coo_array((np.ones(int(voted.sum())), (self.first[voted], self.second[voted])), shape=(n, n))
         n_parts, part = connected_components(edges, directed=False)
-        parts = [[self.items[at] for at in np.flatnonzero(part == number)] for number in range(n_parts)]
+        parts = [[self.items[i] for i in np.flatnonzero(part == number)] for number in range(n_parts)]
         return sorted(parts, key=len, reverse=True)
 
 
@@ -289,7 +289,7 @@ class _Reader:
         if unused:
             notes.append(f"{self.name}: not used: column{'s' * (len(unused) > 1)} {_listed(unused)}")
         return Votes(
-            tuple(items[at] for at in present), **columns, judges=who.get("judge", ()), groups=who.get("group", ()),
+            tuple(items[i] for i in present), **columns, judges=who.get("judge", ()), groups=who.get("group", ()),
             has_sides=losers is None, both_bad=bad[kept] if bad[kept].any() else None, notes=tuple(notes),
         )  # fmt: skip
 
@@ -383,7 +383,7 @@ class _Reader:
                 if rows:
                     kept[rows.pop()] = False
                 continue
-            before = [at for at in rows if {int(columns["first"][at]), int(columns["second"][at])} == pair]
+            before = [i for i in rows if {int(columns["first"][i]), int(columns["second"][i])} == pair]
             if changes[row] and before:
                 kept[before[-1]] = False
                 rows.remove(before[-1])

@@ -71,7 +71,7 @@ class LocalEngine(Engine):
     def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
         """Reduce the results."""
         while len(handles) > 1:
-            handles = [function(handles[at : at + FAN]) for at in range(0, len(handles), FAN)]
+            handles = [function(handles[i : i + FAN]) for i in range(0, len(handles), FAN)]
         return handles[0]
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
@@ -132,8 +132,8 @@ class DaskEngine(Engine):
             self._make_ready()
             rows = enumerate(zip(*map(self._shared, columns), strict=True))
             self._shown = [
-                self.client.submit(bounded, function, *map(self._future, row), key=f"{name}-{token}-{at}", pure=True)
-                for at, row in rows
+                self.client.submit(bounded, function, *map(self._future, row), key=f"{name}-{token}-{i}", pure=True)
+                for i, row in rows
             ]
         return list(self._shown)
 
@@ -144,9 +144,9 @@ class DaskEngine(Engine):
             while len(handles) > 1:
                 handles = [
                     self.client.submit(
-                        function, list(handles[at : at + FAN]), key=f"{name}-{token}-{level}-{at}", pure=True
+                        function, list(handles[i : i + FAN]), key=f"{name}-{token}-{level}-{i}", pure=True
                     )
-                    for at in range(0, len(handles), FAN)
+                    for i in range(0, len(handles), FAN)
                 ]
                 level += 1
         return handles[0]
@@ -196,8 +196,8 @@ class DaskEngine(Engine):
             token = uuid4().hex
             options = {"pure": True, "allow_other_workers": True}
             self._warm_ups = {
-                worker: self.client.submit(bounded, ready, key=f"ready-{token}-{at}", workers=[worker], **options)
-                for at, worker in enumerate(self._workers())
+                worker: self.client.submit(bounded, ready, key=f"ready-{token}-{i}", workers=[worker], **options)
+                for i, worker in enumerate(self._workers())
             }
 
     def _workers(self) -> Iterable[str]:

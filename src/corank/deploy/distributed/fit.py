@@ -263,9 +263,9 @@ def _checked(model: Any, parts: Any, client: Any) -> Parts:
             f"the parts have {len(names)} columns, but the model was fitted on {len(known)}; pass parts with the same "
             "columns."
         )
-    at = next(k for k, (item, other) in enumerate(zip(names, known, strict=True)) if item != other)
+    i = next(k for k, (item, other) in enumerate(zip(names, known, strict=True)) if item != other)
     raise InputError(
-        f"the parts have {names[at]!r} as column {at + 1}, but the model was fitted on {known[at]!r}; pass parts with "
+        f"the parts have {names[i]!r} as column {i + 1}, but the model was fitted on {known[i]!r}; pass parts with "
         "the same columns in the same order."
     )
 

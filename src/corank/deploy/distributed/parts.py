@@ -147,9 +147,9 @@ class Parts:
         """First row of the lowest query id, dense; it does not depend on the division into parts."""
         number = 0
         for routing, item in zip(self._routings, self.census, strict=True):
-            at = np.flatnonzero(item.ids == self._ids[0][0])
-            if item.n_rows and len(at):
-                number = routing.first_row + int(item.firsts[at[0]])
+            i = np.flatnonzero(item.ids == self._ids[0][0])
+            if item.n_rows and len(i):
+                number = routing.first_row + int(item.firsts[i[0]])
                 break
         row = self.rows(np.array([number]))
         return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
@@ -188,19 +188,19 @@ class Parts:
         used = np.unique(part)
         if self._steps:
             # a row is transformed where its query is complete
-            places = np.unique(np.concatenate([used, *(self._routings[at].homes for at in used)]))
+            places = np.unique(np.concatenate([used, *(self._routings[i].homes for i in used)]))
             handles = self._over(places.tolist(), take_rows, np.unique(numbers), "chosen rows")
             result = [item for some in self.engine.gather(handles) for item in some]
             known, X = (np.concatenate(column) for column in zip(*result, strict=True))
             order = np.argsort(known)
             return X[order[np.searchsorted(known[order], numbers)]]
-        wanted = [numbers[part == at] - first[at] for at in used]
+        wanted = [numbers[part == i] - first[i] for i in used]
         handles = self.engine.map(
-            rows_of, [self.sources[at] for at in used], [self.reader] * len(used), wanted, name="chosen rows"
+            rows_of, [self.sources[i] for i in used], [self.reader] * len(used), wanted, name="chosen rows"
         )
         pieces = self.engine.gather(handles)
         X = sparse.vstack(pieces).tocsr() if any(map(sparse.issparse, pieces)) else np.concatenate(pieces)
-        order = np.concatenate([np.flatnonzero(part == at) for at in used])
+        order = np.concatenate([np.flatnonzero(part == i) for i in used])
         back = np.empty(len(order), dtype=np.int64)
         back[order] = np.arange(len(order))
         return X[back]
@@ -209,20 +209,20 @@ class Parts:
         """Run a task for some of the parts."""
         n = len(places)
         if self._held is not None:
-            held = [self._held[at] for at in places]
+            held = [self._held[i] for i in places]
             return self.engine.map(over_held, held, [function] * n, [settings] * n, name=name)
         if self._steps:
             function, settings = over_steps, (self._steps, function, settings)
         return self.engine.map(
-            over_whole, [self.sources[at] for at in places], [self.reader] * n, [self._routings[at] for at in places],
-            [self._arrivals[at] for at in places], [function] * n, [settings] * n, name=name,
+            over_whole, [self.sources[i] for i in places], [self.reader] * n, [self._routings[i] for i in places],
+            [self._arrivals[i] for i in places], [function] * n, [settings] * n, name=name,
         )  # fmt: skip
 
     def _require_alike(self, found: list[QueryCounts]) -> None:
         """Raise if parts differ in columns or in the type of their query ids."""
         seen: dict[str, tuple[int, Any]] = {}
         is_open = all(item.info.is_open for item in found if item.n_rows)
-        for at, item in enumerate(found):
+        for i, item in enumerate(found):
             if not item.n_rows:
                 continue
             facts: dict[str, Any] = {"query ids": kind_of_ids(item.ids), "columns": item.info.names}
@@ -230,11 +230,11 @@ class Parts:
             for what, value in facts.items():
                 if value is None:
                     continue
-                before, other = seen.setdefault(what, (at, value))
+                before, other = seen.setdefault(what, (i, value))
                 if other != value:
                     raise InputError(
                         f"{part_name(self.sources, before)} has {_describe(what, other, value)}, but "
-                        f"{part_name(self.sources, at)} has {_describe(what, value, other)}; make all parts alike."
+                        f"{part_name(self.sources, i)} has {_describe(what, value, other)}; make all parts alike."
                     )
         if not seen:
             raise InputError(f"all {len(found)} parts are empty; pass parts with rows.")
@@ -246,12 +246,12 @@ class Parts:
 
     @cached_property
     def _full(self) -> list[int]:
-        return [at for at, item in enumerate(self.census) if item.n_rows]
+        return [i for i, item in enumerate(self.census) if item.n_rows]
 
     @cached_property
     def _ids(self) -> tuple[NDArray[Any], Integers]:
         """All query ids, and for each part with rows the position of each of its ids among them."""
-        parts = [self.census[at].ids for at in self._full]
+        parts = [self.census[i].ids for i in self._full]
         ids, codes = np.unique(np.concatenate(parts), return_inverse=True)
         return ids, codes
 
@@ -259,8 +259,8 @@ class Parts:
     def _homes(self) -> Integers:
         """Part that each query moves to; -1 for a query of one part."""
         ids, codes = self._ids
-        part = np.repeat(self._full, [len(self.census[at].ids) for at in self._full])
-        counts = np.concatenate([self.census[at].counts for at in self._full])
+        part = np.repeat(self._full, [len(self.census[i].ids) for i in self._full])
+        counts = np.concatenate([self.census[i].counts for i in self._full])
         # the last entry of each query is the part that holds most of its rows, the first of equals
         order = np.lexsort((-part, counts, codes))
         last = np.append(np.flatnonzero(np.diff(codes[order])), len(order) - 1)
@@ -271,17 +271,17 @@ class Parts:
     def _routings(self) -> list[Routing]:
         homes, codes = self._homes, self._ids[1]
         if self.split == "refuse" and self.n_straddling:
-            at = int(np.flatnonzero(homes >= 0)[0])
-            places = [part_name(self.sources, k) for k in self._full if self._ids[0][at] in self.census[k].ids]
+            i = int(np.flatnonzero(homes >= 0)[0])
+            places = [part_name(self.sources, k) for k in self._full if self._ids[0][i] in self.census[k].ids]
             raise InputError(
-                f"query {self._ids[0][at]!s} has rows in {' and '.join(places[:3])}, and {self.n_straddling} queries "
+                f"query {self._ids[0][i]!s} has rows in {' and '.join(places[:3])}, and {self.n_straddling} queries "
                 "are spread over parts; write complete queries into each part, or pass split='move'."
             )
         routings, begin, first_row = [], 0, 0
-        for at, item in enumerate(self.census):
+        for i, item in enumerate(self.census):
             own = homes[codes[begin : begin + len(item.ids)]] if item.n_rows else np.empty(0, dtype=np.int64)
             begin += len(own)
-            routings.append(Routing(first_row, item.ids[: len(own)][own >= 0], own[own >= 0], at))
+            routings.append(Routing(first_row, item.ids[: len(own)][own >= 0], own[own >= 0], i))
             first_row += item.n_rows
         return routings
 
@@ -289,17 +289,17 @@ class Parts:
     def _arrivals(self) -> list[list[Any]]:
         """Handles of the rows that move to each part."""
         began, arrivals = time.perf_counter(), [list[Any]() for _ in self.sources]
-        senders = [at for at in self._full if (self._routings[at].homes != at).any()]
+        senders = [i for i in self._full if (self._routings[i].homes != i).any()]
         if not senders:
             return arrivals
         sent = self.engine.map(
-            send, [self.sources[at] for at in senders], [self.reader] * len(senders),
-            [self._routings[at] for at in senders], name="straddling rows",
+            send, [self.sources[i] for i in senders], [self.reader] * len(senders),
+            [self._routings[i] for i in senders], name="straddling rows",
         )  # fmt: skip
-        routes = [(at, home) for at in senders for home in np.unique(self._routings[at].homes) if home != at]
+        routes = [(i, home) for i in senders for home in np.unique(self._routings[i].homes) if home != i]
         by_sender = dict(zip(senders, sent, strict=True))
         moving = self.engine.map(
-            pick, [by_sender[at] for at, _ in routes], [int(home) for _, home in routes], name="rows to move"
+            pick, [by_sender[i] for i, _ in routes], [int(home) for _, home in routes], name="rows to move"
         )
         for (_, home), parcel in zip(routes, moving, strict=True):
             arrivals[home].append(parcel)
@@ -315,5 +315,5 @@ def _describe(what: str, value: Any, other: Any) -> str:
         return f"{value} columns"
     if len(value) != len(other):
         return f"{len(value)} columns"
-    at = next(k for k, (a, b) in enumerate(zip(value, other, strict=True)) if a != b)
-    return f"{value[at]!r} as column {at + 1}"
+    i = next(k for k, (a, b) in enumerate(zip(value, other, strict=True)) if a != b)
+    return f"{value[i]!r} as column {i + 1}"

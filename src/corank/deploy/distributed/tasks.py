@@ -91,8 +91,8 @@ def send(source: Any, reader: Reader, routing: Routing) -> Moving:
     """Read the rows of a part that move, by destination."""
     rows, moving = reader.rows(source), {}
     for home in np.unique(routing.homes[routing.homes != routing.here]):
-        at = np.flatnonzero(_is_among(rows.qid, routing.straddling[routing.homes == home]))
-        moving[int(home)] = NumberedRows(rows.take(at), routing.first_row + at)
+        i = np.flatnonzero(_is_among(rows.qid, routing.straddling[routing.homes == home]))
+        moving[int(home)] = NumberedRows(rows.take(i), routing.first_row + i)
     return moving
 
 
@@ -145,8 +145,8 @@ def take_rows(problems: Iterator[WholeQueries], wanted: Integers) -> list[tuple[
     """Return the wanted rows of this part and their numbers."""
     rows = []
     for problem in problems:
-        at = np.flatnonzero(np.isin(problem.numbers, wanted))
-        rows.append((problem.numbers[at], problem.data.X[at]))
+        i = np.flatnonzero(np.isin(problem.numbers, wanted))
+        rows.append((problem.numbers[i], problem.data.X[i]))
     return rows
 
 
@@ -176,8 +176,8 @@ def _problems(source: Any, reader: Reader, routing: Routing, arrivals: list[Numb
         yield _problem(NumberedRows(rows.take(chosen), routing.first_row + alone))
     homed = routing.straddling[routing.homes == routing.here]
     if len(homed):
-        at = np.flatnonzero(_is_among(rows.qid, homed))
-        yield _problem(joined([NumberedRows(rows.take(at), routing.first_row + at), *arrivals]))
+        i = np.flatnonzero(_is_among(rows.qid, homed))
+        yield _problem(joined([NumberedRows(rows.take(i), routing.first_row + i), *arrivals]))
 
 
 def joined(pieces: list[NumberedRows]) -> NumberedRows:

@@ -79,7 +79,7 @@ class Description:
             if old not in self.names:
                 raise InputError(f"the model has no feature {old!r}; {suggest_names(old, self.names)}.")
         new = tuple(names.get(name, name) for name in self.names)
-        twice = next((name for at, name in enumerate(new) if name in new[:at]), None)
+        twice = next((name for i, name in enumerate(new) if name in new[:i]), None)
         if twice is not None:
             raise InputError(f"two features would be called {twice!r}; give each feature its own name.")
         return replace(self, names=new, is_named=True)
@@ -96,10 +96,10 @@ def describe(model: Any, *, calibrated: bool = True) -> Description:
     if isinstance(model, list | tuple):
         if not model:
             raise InputError("the list of models is empty; pass at least one fitted model.")
-        each = [describe(one, calibrated=calibrated) for one in model]
-        if any(one.names != each[0].names for one in each):
+        each = [describe(item, calibrated=calibrated) for item in model]
+        if any(item.names != each[0].names for item in each):
             raise InputError("the models were fitted on different columns; fit all of them on the same columns.")
-        return replace(each[0], scorer=add([(1.0 / len(each), one.scorer) for one in each]))
+        return replace(each[0], scorer=add([(1.0 / len(each), item.scorer) for item in each]))
     model = _best(model)
     first = model.steps[0][1] if isinstance(model, Pipeline) and model.steps else model
     scorer = _scorer(model, calibrated)
@@ -237,22 +237,22 @@ def _process(model: ProcessRanker) -> Scorer:
     process = model.process_
     means = process._means() if isinstance(process, ProcessMixture) else [process]
     parts: list[tuple[float, Scorer]] = []
-    for one in means:
-        assert one.phi.basis is not None
-        coefs = model._amplitude * (np.asarray(one.phi.T) @ one.mu)
-        parts.append((1.0, _view(model, one.phi.basis, coefs)))
+    for mean in means:
+        assert mean.phi.basis is not None
+        coefs = model._amplitude * (np.asarray(mean.phi.T) @ mean.mu)
+        parts.append((1.0, _view(model, mean.phi.basis, coefs)))
     level = float(model._from_f(np.zeros(1))[0])
     return add([*parts, (1.0, LinearScorer(np.zeros(_n_features(model)), level))])
 
 
 def _n_features(model: Any) -> int:
-    found = getattr(model, "n_features_in_", None)
-    if found is None:
+    result = getattr(model, "n_features_in_", None)
+    if result is None:
         raise InputError(
             f"this {type(model).__name__} compares objects by a function, which no export contains; fit a model on "
             "columns of numbers."
         )
-    return int(found)
+    return int(result)
 
 
 def _view(model: Any, basis: Basis | None, coefs: Any) -> Scorer:
@@ -274,11 +274,11 @@ def _view(model: Any, basis: Basis | None, coefs: Any) -> Scorer:
 
 def _expansion(kernel: Kernel, columns: Any, scale: Floats, rows: Any, coefs: Floats, n: int) -> Scorer:
     if isinstance(kernel, SumKernel):
-        chosen = [np.arange(len(columns)) if one is None else np.array(one) for one in kernel.columns or [None] * len(
-            kernel.kernels)]  # fmt: skip
-        parts = zip(kernel.kernels, kernel.weights, chosen, strict=True)
+        parts = kernel.columns or [None] * len(kernel.kernels)
+        chosen = [np.arange(len(columns)) if part is None else np.array(part) for part in parts]
+        terms = zip(kernel.kernels, kernel.weights, chosen, strict=True)
         return add(
-            [(c, _expansion(one, columns[own], scale[own], rows[:, own], coefs, n)) for one, c, own in parts if c > 0]
+            [(c, _expansion(item, columns[own], scale[own], rows[:, own], coefs, n)) for item, c, own in terms if c > 0]
         )
     if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.dtype.kind != "f" or kernel.is_precomputed:
         raise _no_formula(kernel)

@@ -66,8 +66,8 @@ def write_elasticsearch(described: Description, options: ExportOptions, target: 
         return evaluate_plugin(json.loads(files[""]), names, rows, missing=target == "opensearch")
 
     def bound(rows: Floats) -> Floats:
-        found = single_bound(scorer, rows, normaliser is not None)
-        return found + 2.0**-23 * (abs(shift) + np.abs(scorer.score(np.nan_to_num(rows))))
+        result = single_bound(scorer, rows, normaliser is not None)
+        return result + 2.0**-23 * (abs(shift) + np.abs(scorer.score(np.nan_to_num(rows))))
 
     return Export(
         target=target, files=files, evaluate=evaluate, bound=bound, remarks=tuple(remarks), offset=offset,
@@ -173,7 +173,7 @@ def evaluate_plugin(body: dict[str, Any], names: tuple[str, ...], rows: Floats, 
 
 def _normalised(values: Singles, norm: dict[str, Any]) -> Singles:
     ((kind, numbers),) = norm.items()
-    first, second = (np.float32(one) for one in numbers.values())
+    first, second = (np.float32(number) for number in numbers.values())
     return np.asarray((values - first) / (second if kind == "standard" else second - first))
 
 

@@ -159,7 +159,7 @@ def _shift(shift: str, described: Description, rows: Any) -> float:
 
 def _model_scores(model: Any, rows: Any, qid: Any, calibrated: bool) -> Any:
     if isinstance(model, list | tuple):
-        return np.mean([_model_scores(one, rows, qid, calibrated) for one in model], axis=0)
+        return np.mean([_model_scores(item, rows, qid, calibrated) for item in model], axis=0)
     best = model.best_estimator_ if hasattr(model, "best_estimator_") else model
     if not calibrated and hasattr(best, "ranker_scores"):
         return best.ranker_scores(rows)

@@ -77,11 +77,11 @@ def _fold_trees(scaler: Any, scorer: TreeScorer) -> TreeScorer:
             return np.asarray(values * scaler.scale_[columns] + scaler.min_[columns])
         return np.asarray(values / scaler.scale_[columns])
 
-    found = _largest_below(scaled, trees.thresholds)
+    result = _largest_below(scaled, trees.thresholds)
     # a missing value stays missing, and goes where a scaled zero would
     left = missing_goes_left(trees.flags, trees.thresholds)
     flags = np.where(left, MISSING_NAN | DEFAULT_LEFT, MISSING_NAN).astype(np.uint8)
-    return replace(scorer, trees=replace(trees, thresholds=found, flags=flags))
+    return replace(scorer, trees=replace(trees, thresholds=result, flags=flags))
 
 
 def _largest_below(function: Callable[[Floats], Floats], limits: Floats) -> Floats:

@@ -104,17 +104,17 @@ def _tree_forms(scorer: TreeScorer) -> list[dict[str, list[Any]]]:
     left = missing_goes_left(trees.flags, trees.thresholds).astype(int)
     # 1: a missing value goes left; 2: zeros are missing
     sides = left + 2 * ((trees.flags & 4) > 0)
-    found = []
+    result = []
     for t in range(trees.n_trees):
         nodes = slice(int(trees.starts[t]), int(trees.starts[t + 1]))
-        found.append(
+        result.append(
             {
                 "features": trees.features[nodes].tolist(), "thresholds": trees.thresholds[nodes].tolist(),
                 "left": trees.children[nodes, 0].tolist(), "right": trees.children[nodes, 1].tolist(),
                 "missing": sides[nodes].tolist(), "values": trees.values[nodes.start + t : nodes.stop + t + 1].tolist(),
             }
         )  # fmt: skip
-    return found
+    return result
 
 
 def run_node(form: dict[str, Any], script: bytes, rows: Floats) -> Floats:

@@ -167,9 +167,9 @@ class _Graph:
         size = self.node("Log", [self.node("Add", [self.node("Abs", [u]), self.constant(1.0)])])
         out = self.node("Mul", [self.node("Sign", [u]), size])
         last = len(scorer.weights) - 1
-        for at, (W, b) in enumerate(zip(scorer.weights, scorer.biases, strict=True)):
+        for i, (W, b) in enumerate(zip(scorer.weights, scorer.biases, strict=True)):
             out = self.node("Add", [self._times(out, W), self.constant(b)])
-            out = out if at == last else self.node("Tanh", [out])
+            out = out if i == last else self.node("Tanh", [out])
         return out
 
     def _select(self, scorer: KernelScorer, rows: str) -> str:
@@ -226,7 +226,7 @@ class _Graph:
             return self._times(rows, np.zeros((trees.n_features, 1)))
         thresholds = floor32(trees.thresholds).astype(np.float64) if self.single else trees.thresholds
         left = missing_goes_left(trees.flags, trees.thresholds)
-        found: dict[str, list[Any]] = {
+        result: dict[str, list[Any]] = {
             key: [] for key in ("tree", "node", "feature", "mode", "value", "yes", "no", "missing", "at", "leaf", "of")
         }
         for t in range(trees.n_trees):
@@ -242,19 +242,19 @@ class _Graph:
                     ("yes", places[0] if inner else 0), ("no", places[1] if inner else 0),
                     ("missing", int(left[begin + k]) if inner else 0),
                 ):  # fmt: skip
-                    found[key].append(value)
+                    result[key].append(value)
                 if not inner:
-                    found["at"].append(k)
-                    found["of"].append(t)
-                    found["leaf"].append(float(trees.values[begin + t + k - n]))
+                    result["at"].append(k)
+                    result["of"].append(t)
+                    result["leaf"].append(float(trees.values[begin + t + k - n]))
         double, from_array = np.float64, self.onnx.numpy_helper.from_array
         total = self.node(
             "TreeEnsembleRegressor", [rows], domain="ai.onnx.ml", n_targets=1, aggregate_function="SUM",
-            post_transform="NONE", nodes_treeids=found["tree"], nodes_nodeids=found["node"],
-            nodes_featureids=found["feature"], nodes_modes=found["mode"], nodes_truenodeids=found["yes"],
-            nodes_falsenodeids=found["no"], nodes_missing_value_tracks_true=found["missing"],
-            nodes_values_as_tensor=from_array(np.array(found["value"], dtype=double), "thresholds"),
-            target_treeids=found["of"], target_nodeids=found["at"], target_ids=[0] * len(found["of"]),
-            target_weights_as_tensor=from_array(np.array(found["leaf"], dtype=double), "leaves"),
+            post_transform="NONE", nodes_treeids=result["tree"], nodes_nodeids=result["node"],
+            nodes_featureids=result["feature"], nodes_modes=result["mode"], nodes_truenodeids=result["yes"],
+            nodes_falsenodeids=result["no"], nodes_missing_value_tracks_true=result["missing"],
+            nodes_values_as_tensor=from_array(np.array(result["value"], dtype=double), "thresholds"),
+            target_treeids=result["of"], target_nodeids=result["at"], target_ids=[0] * len(result["of"]),
+            target_weights_as_tensor=from_array(np.array(result["leaf"], dtype=double), "leaves"),
         )  # fmt: skip
         return self.node("Cast", [total], to=self.onnx.TensorProto.DOUBLE)

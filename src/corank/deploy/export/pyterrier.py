@@ -50,8 +50,8 @@ class _RankerStep:
             return results
         given = _scores(results) if self.prior else None
         scores = predict_with_qid(self.ranker, _features(results), results["qid"].to_numpy(), given)
-        found = results.assign(score=scores).sort_values(["qid", "score"], ascending=[True, False], kind="stable")
-        return found.assign(rank=found.groupby("qid", sort=False).cumcount())
+        result = results.assign(score=scores).sort_values(["qid", "score"], ascending=[True, False], kind="stable")
+        return result.assign(rank=result.groupby("qid", sort=False).cumcount())
 
 
 def _features(results: Any) -> NDArray[np.float64]:
@@ -59,7 +59,7 @@ def _features(results: Any) -> NDArray[np.float64]:
         raise InputError(
             "the results have no column features; put steps that compute them first, such as bm25 >> (a ** b)."
         )
-    return np.vstack([np.asarray(one, dtype=np.float64) for one in results["features"]])
+    return np.vstack([np.asarray(result, dtype=np.float64) for result in results["features"]])
 
 
 def _scores(results: Any) -> NDArray[np.float64]:

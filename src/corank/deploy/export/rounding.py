@@ -106,12 +106,12 @@ def _perceptron(scorer: PerceptronScorer, rows: Floats) -> tuple[Floats, Floats]
     error = gamma(4) * (scaled + np.abs(scorer.shift)) + 8 * UNIT * (1.0 + out) + 4 * TINY
     size = scaled.max(axis=1, initial=0.0) + np.abs(scorer.shift).max(initial=0.0)
     last = len(scorer.weights) - 1
-    for at, (W, b) in enumerate(zip(scorer.weights, scorer.biases, strict=True)):
+    for i, (W, b) in enumerate(zip(scorer.weights, scorer.biases, strict=True)):
         n = W.shape[0]
         sums = (out + error) @ np.abs(W) + np.abs(b)
         error = error @ np.abs(W) + gamma(n + 3) * sums + TINY * (2 * n + 2)
         size = np.maximum(size, sums.max(axis=1))
-        if at < last:
+        if i < last:
             # tanh is at most 1, and its result is rounded
             error = error + 4 * UNIT
             out = np.minimum(sums, 1.0)

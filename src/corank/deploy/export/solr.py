@@ -77,8 +77,8 @@ def write_solr(described: Description, options: ExportOptions) -> Export:
         return evaluate_solr(json.loads(files[""]), tuple(formulas) or names, values)
 
     def bound(rows: Floats) -> Floats:
-        found = single_bound(scorer, rows, isinstance(scorer, LinearScorer) and scorer.normaliser is not None)
-        return found + 2.0**-23 * (abs(shift) + np.abs(scorer.score(np.nan_to_num(rows))))
+        result = single_bound(scorer, rows, isinstance(scorer, LinearScorer) and scorer.normaliser is not None)
+        return result + 2.0**-23 * (abs(shift) + np.abs(scorer.score(np.nan_to_num(rows))))
 
     return Export(
         target="solr", files=files, evaluate=evaluate, bound=bound, remarks=tuple(remarks), offset=offset,
@@ -92,12 +92,12 @@ def feature_store(
     """Return the body of `PUT schema/feature-store`: fields or formulas, to be replaced by the real ones."""
     parts = [(name, "SolrFeature", {"q": formula}) for name, formula in formulas.items()]
     parts = parts or [(name, "FieldValueFeature", {"field": name}) for name in names]
-    found: list[dict[str, Any]] = [
+    result: list[dict[str, Any]] = [
         {"store": store, "name": name, "class": f"{_FEATURE}{kind}", "params": params} for name, kind, params in parts
     ]
     if any(feature["name"] == CONSTANT for feature in features):
-        found.append({"store": store, "name": CONSTANT, "class": f"{_FEATURE}ValueFeature", "params": {"value": 1.0}})
-    return found
+        result.append({"store": store, "name": CONSTANT, "class": f"{_FEATURE}ValueFeature", "params": {"value": 1.0}})
+    return result
 
 
 def _linear(
@@ -139,14 +139,14 @@ def before_slack(thresholds: Singles) -> tuple[Singles, NDArray[np.bool_]]:
     ([0.5, 0.0], [True, True, False])
     """
     near = thresholds - SLACK
-    found, is_exact = near.copy(), near + SLACK == thresholds
+    result, is_exact = near.copy(), near + SLACK == thresholds
     for direction in (-np.inf, np.inf):
         tried = near.copy()
         for _ in range(3):
             tried = np.nextafter(tried, np.float32(direction))
             hits = ~is_exact & (tried + SLACK == thresholds)
-            found, is_exact = np.where(hits, tried, found), is_exact | hits
-    return found, is_exact
+            result, is_exact = np.where(hits, tried, result), is_exact | hits
+    return result, is_exact
 
 
 def _trees(scorer: TreeScorer, names: tuple[str, ...], shift: float) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -227,15 +227,15 @@ def _perceptron(
     scorer: PerceptronScorer, names: tuple[str, ...], shift: float
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     layers, last = [], len(scorer.weights) - 1
-    for at, (W, b) in enumerate(zip(scorer.weights, scorer.biases, strict=True)):
-        bias = b + shift if at == last else b
-        if at == 0:
+    for i, (W, b) in enumerate(zip(scorer.weights, scorer.biases, strict=True)):
+        bias = b + shift if i == last else b
+        if i == 0:
             W = np.vstack([W, -W])
         layers.append(
             {
-                "matrix": [[float(_text(one)) for one in unit] for unit in W.T],
-                "bias": [float(_text(one)) for one in bias],
-                "activation": "identity" if at == last else "tanh",
+                "matrix": [[float(_text(item)) for item in unit] for unit in W.T],
+                "bias": [float(_text(bia)) for bia in bias],
+                "activation": "identity" if i == last else "tanh",
             }
         )
     return [{"name": _symlog(name, sign)} for sign in (1, -1) for name in names], {"layers": layers}
@@ -267,7 +267,7 @@ def evaluate_solr(body: dict[str, Any], names: tuple[str, ...], rows: Floats) ->
 
 
 def _normalised(values: Singles, norm: dict[str, Any]) -> Singles:
-    first, second = (np.float32(one) for one in norm["params"].values())
+    first, second = (np.float32(item) for item in norm["params"].values())
     is_standard = norm["class"].endswith("StandardNormalizer")
     return np.asarray((values - first) / (second if is_standard else second - first))
 

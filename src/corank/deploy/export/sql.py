@@ -80,11 +80,11 @@ def run_sql(text: str, names: tuple[str, ...], rows: Floats, dialect: str) -> Fl
     try:
         base.execute(f'CREATE TABLE "{TABLE}" (corank_row INTEGER, {columns})')
         base.executemany(f'INSERT INTO "{TABLE}" VALUES ({marks})', lines)
-        found = base.execute(text).fetchall()
+        result = base.execute(text).fetchall()
     finally:
         base.close()
-    scores = np.empty(len(found))
-    for score, number, *_ in found:
+    scores = np.empty(len(result))
+    for score, number, *_ in result:
         scores[number] = np.nan if score is None else score
     return scores
 
@@ -179,7 +179,7 @@ def _expression(scorer: Scorer, names: tuple[str, ...], dialect: str) -> str:
 def _sum(terms: list[str]) -> str:
     """Return a sum in the order of its terms, with brackets that keep the expression shallow."""
     while len(terms) > _TERMS:
-        groups = [terms[at : at + _TERMS] for at in range(0, len(terms), _TERMS)]
+        groups = [terms[i : i + _TERMS] for i in range(0, len(terms), _TERMS)]
         terms = ["(" + "\n  + ".join(group) + ")" for group in groups]
     return "\n  + ".join(terms)
 

@@ -78,15 +78,15 @@ def compare_scores(export: Export, described: Description, scores: Floats, X: Fl
     seen = to_single(X).astype(np.float64) if export.single else X
     # scores of the rows as the engine reads them, and how far its arithmetic may be from them
     exact, allowed = described.scorer.score(seen), export.bound(seen)
-    found = np.asarray(export.evaluate(X), dtype=np.float64) - export.offset
-    allowed = allowed + 2.0**-50 * (abs(export.offset) + np.abs(found))
+    result = np.asarray(export.evaluate(X), dtype=np.float64) - export.offset
+    allowed = allowed + 2.0**-50 * (abs(export.offset) + np.abs(result))
     with np.errstate(invalid="ignore"):
-        differences = np.abs(found - scores)
-        wrong = ~(np.abs(found - exact) <= allowed)
+        differences = np.abs(result - scores)
+        wrong = ~(np.abs(result - exact) <= allowed)
     counts = np.zeros(5, dtype=np.int64)
     for q in range(len(queries)):
         own = queries.order[queries.starts[q] : queries.starts[q + 1]]
-        counts += _pairs(scores[own], exact[own], found[own], allowed[own])
+        counts += _pairs(scores[own], exact[own], result[own], allowed[own])
     n_pairs, changed, tied, rounded, unexplained = map(int, counts)
     return Verification(
         target=export.target, engine=export.engine, n_rows=len(X), n_queries=len(queries), offset=float(export.offset),

@@ -30,7 +30,7 @@ _TERM = re.compile(r"^ *([+-]?[0-9.e+-]+) \* (.+?) *\+?$")
 def write_vespa(described: Description, options: ExportOptions) -> Export:
     """Return the files for Vespa: a rank profile, and the model that it reads if it is not linear."""
     scorer, shift = described.scorer, float(options.shift or 0.0)
-    features, name = [rank_feature(one) for one in described.names], options.name
+    features, name = [rank_feature(item) for item in described.names], options.name
     if isinstance(scorer, LinearScorer):
         level = scorer.intercept + shift
         lines = [f"{float(w)!r} * {feature}" for w, feature in zip(scorer.weights, features, strict=True)]

@@ -87,8 +87,8 @@ def agreement_with_gold(gold: ArrayLike, judge: ArrayLike, qid: ArrayLike, *, se
         figures.append(Figure(value, low, high))
     n = float(M.sum())
     rows: list[tuple[Cell, ...]] = [
-        (f"{value:g}", *map(int, M[at]), float(M[at].sum() / n), float(M[:, at].sum() / n))
-        for at, value in enumerate(values)
+        (f"{value:g}", *map(int, M[i]), float(M[i].sum() / n), float(M[:, i].sum() / n))
+        for i, value in enumerate(values)
     ]
     columns = ("gold \\ judge", *(f"{value:g}" for value in values), "share, gold", "share, judge")
     gold_mean, judge_mean, kappa, weighted, alpha, saved = figures

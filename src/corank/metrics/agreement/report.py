@@ -36,8 +36,8 @@ def aggregate_grades(
     >>> rows.tolist(), grades.tolist()
     ([0, 1], [2.0, 0.0])
     """
-    found = JudgeGrades.of(y, qid, docids, judges)
-    return found.first, found.aggregate(rule)
+    result = JudgeGrades.of(y, qid, docids, judges)
+    return result.first, result.aggregate(rule)
 
 
 class JudgePair(NamedTuple):
@@ -111,16 +111,16 @@ def judge_agreement(
     >>> found.contradictions.rows
     ((1, 'b', 0.0, 1.0, 0.0),)
     """
-    found = JudgeGrades.of(y, qid, docids, judges)
+    result = JudgeGrades.of(y, qid, docids, judges)
     return JudgeAgreement(
-        found.judges,
-        found.n_documents,
-        len(found.grade),
-        int(np.count_nonzero(found.counts > 1)),
-        int(np.count_nonzero(found.is_contradictory)),
-        {level: found.alpha(level) for level in AGREEMENT_LEVELS},
-        _pairs(found),
-        _contradictions(found, qid, docids, rule),
+        result.judges,
+        result.n_documents,
+        len(result.grade),
+        int(np.count_nonzero(result.counts > 1)),
+        int(np.count_nonzero(result.is_contradictory)),
+        {level: result.alpha(level) for level in AGREEMENT_LEVELS},
+        _pairs(result),
+        _contradictions(result, qid, docids, rule),
     )
 
 
@@ -139,8 +139,8 @@ def _pairs(found: JudgeGrades) -> tuple[JudgePair, ...]:
         return ()
     table = _table(found, np.flatnonzero(found.counts > 1))
     pairs = []
-    for (one, first), (other, second) in combinations(enumerate(found.judges), 2):
-        a, b = table[:, one], table[:, other]
+    for (item, first), (other, second) in combinations(enumerate(found.judges), 2):
+        a, b = table[:, item], table[:, other]
         both = ~(np.isnan(a) | np.isnan(b))
         if both.any():
             equal = int(np.count_nonzero(a[both] == b[both]))
@@ -162,7 +162,7 @@ def _contradictions(found: JudgeGrades, qid: ArrayLike | None, docids: ArrayLike
         table = [[None if value != value else value for value in row] for row in _table(found, documents).tolist()]
     else:
         columns = ("grades",)
-        table = [[" ".join(f"{one:g}" for one in grades[ends[at] - found.counts[at] : ends[at]])] for at in documents]
+        table = [[" ".join(f"{item:g}" for item in grades[ends[i] - found.counts[i] : ends[i]])] for i in documents]
     cells = tuple((q, d, *row, grade) for q, d, row, grade in zip(queries, names, table, result, strict=True))
     return ReportTable(
         "", ("query", "document", *columns, "aggregated"), cells, formats=("", "", *("g",) * (len(columns) + 1))

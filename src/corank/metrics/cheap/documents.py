@@ -191,12 +191,12 @@ def estimate_documents(
     W (S, D): weights. cheap (D, J): cheap gains, NaN for none. query (D,): queries of documents. human (n,): human
     gains of the sampled documents.
     """
-    at, pi = sampled.documents, sampled.probabilities
-    if len(at) < MIN_DOCUMENTS:
-        raise InputError(f"{len(at)} sampled documents have grades; grade at least {MIN_DOCUMENTS}.")
-    model, residuals = _model(_inputs(W, cheap), query, at, human)
-    values = W @ model + (W[:, at] * (human - model[at]) / pi).sum(axis=1)
-    return DocumentEstimate(values, W[:, at] * residuals / pi, pi)
+    i, pi = sampled.documents, sampled.probabilities
+    if len(i) < MIN_DOCUMENTS:
+        raise InputError(f"{len(i)} sampled documents have grades; grade at least {MIN_DOCUMENTS}.")
+    model, residuals = _model(_inputs(W, cheap), query, i, human)
+    values = W @ model + (W[:, i] * (human - model[i]) / pi).sum(axis=1)
+    return DocumentEstimate(values, W[:, i] * residuals / pi, pi)
 
 
 def sequential_terms(
@@ -214,14 +214,14 @@ def sequential_terms(
     w (D,): difference of the weights of two systems. human (n,): gains of the sampled documents in the order of the
     draw. size (D,): sizes for which they were drawn. W, cheap, query: as in `estimate_documents`.
     """
-    at, shares = sampled.documents, sampled.shares
+    index, shares = sampled.documents, sampled.shares
     X, top = _inputs(W, cheap), float(max(human.max(initial=0.0), np.nanmax(cheap, initial=0.0)))
-    model, terms = np.full(len(w), top / 2.0), np.empty(len(at))
+    model, terms = np.full(len(w), top / 2.0), np.empty(len(index))
     known = np.zeros(len(w), dtype=bool)
-    for i, document in enumerate(at.tolist()):
+    for i, document in enumerate(index.tolist()):
         if i >= MIN_DOCUMENTS and i % _BLOCK == 0:
-            model = np.clip(_model(X, query, at[:i], human[:i])[0], 0.0, top)
-            model[at[:i]] = human[:i]
+            model = np.clip(_model(X, query, index[:i], human[:i])[0], 0.0, top)
+            model[index[:i]] = human[:i]
         terms[i] = w @ model + w[document] * (human[i] - model[document]) / shares[i]
         known[document], model[document] = True, human[i]
     # w·m of all grades between 0 and the highest, and the largest |w_d|/p_d of any document at any draw
@@ -253,15 +253,15 @@ class DocumentsEvaluation:
     def tables(self, level: float = 0.95) -> tuple[ReportTable, ...]:
         """Return the table of means and that of differences from the first system."""
         rows = [
-            (system, float(self.cheap[at]), *self.estimate.interval(at, level=level)[:3])
-            for at, system in enumerate(self.systems)
+            (system, float(self.cheap[i]), *self.estimate.interval(i, level=level)[:3])
+            for i, system in enumerate(self.systems)
         ]
         columns = ("system", "cheap", "corrected", "low", "high")
         means = ReportTable(f"{self.metric}: means", columns, tuple(rows))
         differences = []
-        for at, system in enumerate(self.systems[1:], 1):
-            one = self.estimate.interval(at, 0, level)
-            differences.append((system, float(self.cheap[at] - self.cheap[0]), *one[:3], one.p_value))
+        for index, system in enumerate(self.systems[1:], 1):
+            item = self.estimate.interval(index, 0, level)
+            differences.append((system, float(self.cheap[index] - self.cheap[0]), *item[:3], item.p_value))
         formats = ("", *("+.4f",) * 4, ".2g")
         title = f"{self.metric}: differences from {self.systems[0]}"
         return means, ReportTable(title, (*columns, "p"), tuple(differences), formats=formats)
@@ -289,8 +289,8 @@ def evaluate_documents(
     notes: list[str] = []
     grades = map_to_gold(graded.grades[:-1], list(judges), notes)
     place = {
-        (graded.queries[q], name): at
-        for at, (q, name) in enumerate(zip(graded.documents[0].tolist(), graded.documents[1], strict=True))
+        (graded.queries[q], name): i
+        for i, (q, name) in enumerate(zip(graded.documents[0].tolist(), graded.documents[1], strict=True))
     }
     for row in drawn:
         if row[:2] not in place:
@@ -299,21 +299,21 @@ def evaluate_documents(
                 "was drawn."
             )
     columns = zip(*((place[row[:2]], *row[2:]) for row in drawn), strict=True)
-    at, pi, shares, times = (np.array(column) for column in columns)
-    has_grade = ~np.isnan(grades[0, at])
-    sampled, said = SampledDocuments(at, pi, shares, times).graded(has_grade)
+    index, pi, shares, times = (np.array(column) for column in columns)
+    has_grade = ~np.isnan(grades[0, index])
+    sampled, said = SampledDocuments(index, pi, shares, times).graded(has_grade)
     W = document_weights(graded, metric, convention)
     h, c = gains(grades[0], metric, convention)[sampled.documents], gains(grades[1:], metric, convention).T
     query = graded.documents[0]
     size = document_sizes(W, gains(graded.grades[1:-1], metric, convention).T)
-    is_known = bool(np.isclose(shares[0], size[at[0]] / size.sum(), rtol=1e-3))
+    is_known = bool(np.isclose(shares[0], size[index[0]] / size.sum(), rtol=1e-3))
     if not is_known:
         notes.append(
             "the documents were drawn for other runs, metric or cheap grades; the statement at any time needs the same."
         )
     is_prefix = is_known and bool(has_grade[: len(sampled.documents)].all())
     return DocumentsEvaluation(
-        str(parse_metric(metric)), graded.systems, len(graded.queries), len(at), len(sampled.documents),
+        str(parse_metric(metric)), graded.systems, len(graded.queries), len(index), len(sampled.documents),
         W @ _features(c).mean(axis=1) if c.size else np.full(len(W), np.nan),
         estimate_documents(W, c, query, sampled, h),
         tuple(sequential_terms(row - W[0], c, W, size, query, sampled, h) for row in W[1:]) if is_prefix else (),

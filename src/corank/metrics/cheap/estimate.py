@@ -201,7 +201,7 @@ class _Part(NamedTuple):
         slope = _slope(xy.sum(), xx.sum())
         # without query q, Σ (c − c̄)² falls by n/(n − 1) (c_q − c̄)²
         slopes = _slope(xy.sum() - n / (n - 1) * xy, xx.sum() - n / (n - 1) * xx)
-        left_h, left_c = ((n * mean - one) / (n - 1) for mean, one in ((mean_h, h), (mean_c, c)))
+        left_h, left_c = ((n * mean - item) / (n - 1) for mean, item in ((mean_h, h), (mean_c, c)))
         left_out = left_h + slopes * (everywhere[:, None] - left_c)
         noise = -(n - 1) * (left_out - left_out.mean(axis=1, keepdims=True))
         return cls(mean_h[:, 0] + float(slope) * (everywhere - mean_c[:, 0]), noise, float(slope))
@@ -256,8 +256,8 @@ def stack(gold: Floats, cheap: Floats, queries: NDArray[np.int64]) -> tuple[Floa
     kappa = float(np.trace(total)) / J / len(A)
     weights = simplex_weights(total, target, kappa)
     combined = np.einsum("j,jsq->sq", weights, cheap)
-    for at, query in enumerate(queries.tolist()):
-        left_out = simplex_weights(total - A[at], target - b[at], kappa)
+    for i, query in enumerate(queries.tolist()):
+        left_out = simplex_weights(total - A[i], target - b[i], kappa)
         combined[:, query] = np.einsum("j,js->s", left_out, cheap[:, :, query])
     return combined, weights
 

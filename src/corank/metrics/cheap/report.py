@@ -19,9 +19,9 @@ def tables(result: SystemEstimates) -> tuple[ReportTable, ...]:
     """Return the table of means and, with two or more systems, that of differences from the first."""
     level = result.level
     rows: list[tuple[Any, ...]] = []
-    for at, system in enumerate(result.systems):
-        human, ours = result.human.interval(at, level=level), result.corrected.interval(at, level=level)
-        rows.append((system, human.value, human.low, human.high, float(result.cheap[at]), *ours[:3]))
+    for i, system in enumerate(result.systems):
+        human, ours = result.human.interval(i, level=level), result.corrected.interval(i, level=level)
+        rows.append((system, human.value, human.low, human.high, float(result.cheap[i]), *ours[:3]))
     columns = ("system", "human", "low", "high", "cheap", "corrected", "low", "high")
     means = [ReportTable(f"{result.metric}: means", columns, tuple(rows))]
     if (result.holes[:, 0] < 1.0).any():
@@ -34,9 +34,9 @@ def tables(result: SystemEstimates) -> tuple[ReportTable, ...]:
     if len(result.systems) < 2:
         return tuple(means)
     rows = []
-    for at, system in enumerate(result.systems[1:], 1):
-        human, ours = (one.interval(at, 0, level) for one in (result.human, result.corrected))
-        cheap = float(result.cheap[at] - result.cheap[0])
+    for i, system in enumerate(result.systems[1:], 1):
+        human, ours = (item.interval(i, 0, level) for item in (result.human, result.corrected))
+        cheap = float(result.cheap[i] - result.cheap[0])
         rows.append((system, human.value, human.low, human.high, cheap, *ours[:3], ours.p_value))
     differences = ReportTable(
         f"{result.metric}: differences from {result.systems[0]}", (*columns, "p"), tuple(rows),
@@ -90,8 +90,8 @@ def text(found: RunsEvaluation) -> str:
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             parts.append(table.title)
             parts += [
-                "  ".join(f"{cell:<{width}}" if at == 0 else f"{cell:>{width}}"
-                          for at, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+                "  ".join(f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}"
+                          for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
                 for row in cells
             ]  # fmt: skip
         parts += sentences(result, found.these_queries)
@@ -105,9 +105,9 @@ def fields(found: RunsEvaluation, max_loss: float | None = None) -> dict[str, An
         S, level = len(result.systems), result.level
         metrics[name] = {
             "means": [
-                {"system": system, "human": result.human.interval(at, level=level)._asdict(),
-                 "cheap": float(result.cheap[at]), "corrected": result.corrected.interval(at, level=level)._asdict()}
-                for at, system in enumerate(result.systems)
+                {"system": system, "human": result.human.interval(i, level=level)._asdict(),
+                 "cheap": float(result.cheap[i]), "corrected": result.corrected.interval(i, level=level)._asdict()}
+                for i, system in enumerate(result.systems)
             ],
             "differences": [
                 {"base": result.systems[b], "other": result.systems[a],
@@ -140,12 +140,12 @@ def losses(found: RunsEvaluation, max_loss: float) -> list[tuple[str, str, str]]
     failed = []
     for name, result in found.items():
         for system in result.systems[1:]:
-            one = result.difference(system, result.systems[0])
-            if one.value < -max_loss and one.high < 0:
+            item = result.difference(system, result.systems[0])
+            if item.value < -max_loss and item.high < 0:
                 failed.append((
                     name, system,
-                    f"{system} is worse than {result.systems[0]} in {name}: {one.value:+.4f} ({one.low:+.4f} to "
-                    f"{one.high:+.4f}), more than {max_loss:g} allows.",
+                    f"{system} is worse than {result.systems[0]} in {name}: {item.value:+.4f} ({item.low:+.4f} to "
+                    f"{item.high:+.4f}), more than {max_loss:g} allows.",
                 ))  # fmt: skip
     return failed
 
@@ -167,5 +167,5 @@ def junit(found: RunsEvaluation, max_loss: float) -> str:
 
 def _xml(words: str) -> str:
     """Replace characters that XML 1.0 does not allow."""
-    return "".join(one if one in "\t\n" or (one >= " " and not 0xD800 <= ord(one) <= 0xDFFF and one not in "￾￿")
-                   else "�" for one in words)  # fmt: skip
+    return "".join(word if word in "\t\n" or (word >= " " and not 0xD800 <= ord(word) <= 0xDFFF and word not in "￾￿")
+                   else "�" for word in words)  # fmt: skip

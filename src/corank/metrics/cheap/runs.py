@@ -96,7 +96,7 @@ class SystemEstimates:
     @cached_property
     def order(self) -> tuple[str, ...]:
         """The systems by falling estimate."""
-        return tuple(self.systems[at] for at in np.argsort(-self.corrected.values, kind="stable"))
+        return tuple(self.systems[i] for i in np.argsort(-self.corrected.values, kind="stable"))
 
     @cached_property
     def n_decided(self) -> int:
@@ -136,8 +136,8 @@ class SystemEstimates:
 
 
 def _raw_saved(estimate: Estimate, human: Estimate) -> float:
-    variances = [np.var(one - one.mean(axis=0), axis=1, ddof=1).sum() if len(one) > 1 else np.var(one, ddof=1)
-                 for one in (estimate.noise, human.noise)]  # fmt: skip
+    variances = [np.var(item - item.mean(axis=0), axis=1, ddof=1).sum() if len(item) > 1 else np.var(item, ddof=1)
+                 for item in (estimate.noise, human.noise)]  # fmt: skip
     return 1.0 - float(variances[0]) / float(variances[1]) if variances[1] > 0 else 0.0
 
 
@@ -245,7 +245,7 @@ def evaluate_runs(
         raise InputError("metrics is empty; pass at least one, such as nDCG@10.")
     judges = as_judges(cheap)
     lists = {name: _as_run(run) for name, run in runs.items()}
-    matched = GradedRuns.of(lists, [_as_qrels(one) for one in (gold, *judges.values())])
+    matched = GradedRuns.of(lists, [_as_qrels(item) for item in (gold, *judges.values())])
     notes: list[str] = []
     n_answered = len({query for run in lists.values() for query in run.qid.tolist()})
     if judges and n_answered > len(matched.queries):
@@ -301,13 +301,13 @@ def _estimates(
     known = np.asarray(~np.isnan(C).any(axis=1))  # (J, N)
     population = is_gold | known.all(axis=0)
     H, C, is_gold, known = H[:, population], C[:, :, population], is_gold[population], known[:, population]
-    for at, judge in enumerate(judges):
-        n_absent = int((~known[at]).sum())
-        if not known[at].any():
+    for i, judge in enumerate(judges):
+        n_absent = int((~known[i]).sum())
+        if not known[i].any():
             raise InputError(f"{judge} gives no query a value of {name}; check its grades.")
         if n_absent:
             # a gold query without cheap value has the judge's mean: it enters by its human values only
-            C[at][:, ~known[at]] = C[at][:, known[at]].mean(axis=1, keepdims=True)
+            C[i][:, ~known[i]] = C[i][:, known[i]].mean(axis=1, keepdims=True)
             notes.append(
                 f"{judge} gives no value of {name} for {n_absent} gold queries; they count by human grades only."
             )
@@ -315,21 +315,21 @@ def _estimates(
     human = human_only(gold, N, these=these)
     combined, weights = stack(gold, C, queries)
     estimate = corrected(gold, combined, queries, these=these)
-    alone = [corrected(gold, one, queries, these=these) if len(C) > 1 else estimate for one in C]
+    alone = [corrected(gold, entry, queries, these=these) if len(C) > 1 else estimate for entry in C]
     worth = tuple(
-        _worth(judge, float(weight), one, human, gold, values[:, queries])
-        for judge, weight, one, values in zip(judges, weights, alone, C, strict=True)
+        _worth(judge, float(weight), entry, human, gold, values[:, queries])
+        for judge, weight, entry, values in zip(judges, weights, alone, C, strict=True)
     )
-    for one in worth:
-        if one.verdict == "reversed":
+    for item in worth:
+        if item.verdict == "reversed":
             notes.append(
-                f"{one.name} orders systems against the gold grades in {name} (agreement {one.agreement:+.2f}): its "
+                f"{item.name} orders systems against the gold grades in {name} (agreement {item.agreement:+.2f}): its "
                 "scale may be reversed; it is not used to correct, but check it."
             )
-        elif one.verdict != "useful":
+        elif item.verdict != "useful":
             notes.append(
-                f"the gold queries do not show that {one.name} orders systems better than chance in {name} "
-                f"(agreement {one.agreement:+.2f})."
+                f"the gold queries do not show that {item.name} orders systems better than chance in {name} "
+                f"(agreement {item.agreement:+.2f})."
             )
     return SystemEstimates(name, systems, human, combined.mean(axis=1), estimate, worth, level, holes)
 

@@ -49,11 +49,11 @@ class GradedRuns:
         numbers: dict[str, int] = {}
         codes: dict[tuple[int, str], int] = {}
         grades: list[dict[int, float]] = [{} for _ in judges]
-        for found, (queries, docids, y) in zip(grades, listed, strict=True):
+        for result, (queries, docids, y) in zip(grades, listed, strict=True):
             for query, document, grade in zip(queries, docids, y, strict=True):
                 if query in answered and grade == grade:
                     code = codes.setdefault((numbers.setdefault(query, len(numbers)), document), len(codes))
-                    if found.setdefault(code, grade) != grade:
+                    if result.setdefault(code, grade) != grade:
                         raise InputError(
                             f"document {document!r} of query {query!r} has two different grades by one judge; "
                             "keep one, or aggregate them."
@@ -61,10 +61,10 @@ class GradedRuns:
         if not codes:
             raise InputError("no query of the runs has a grade; check that the query ids of runs and judgements agree.")
         table = np.full((len(judges), len(codes)), np.nan)
-        for at, found in enumerate(grades):
-            table[at, list(found)] = list(found.values())
+        for i, result in enumerate(grades):
+            table[i, list(result)] = list(result.values())
         rows: list[tuple[int, int, int, str, float]] = []
-        for at, (name, run) in enumerate(runs.items()):
+        for i, (name, run) in enumerate(runs.items()):
             seen: set[tuple[str, str]] = set()
             for query, document, score in zip(run.qid.tolist(), run.docids.tolist(), run.scores.tolist(), strict=True):
                 number = numbers.get(query)
@@ -73,7 +73,7 @@ class GradedRuns:
                 if (query, document) in seen:
                     raise InputError(f"{name} contains document {document!r} twice for query {query!r}; keep one.")
                 seen.add((query, document))
-                rows.append((at, number, codes.get((number, document), -1), document, score))
+                rows.append((i, number, codes.get((number, document), -1), document, score))
         names = np.empty(len(rows), dtype=object)
         names[:] = [row[3] for row in rows]
         numbered = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3)
@@ -90,18 +90,18 @@ class GradedRuns:
         NaN marks a query without grades, or one that the convention leaves out. A query that a run does not answer
         counts as an empty list.
         """
-        found = self._evaluated(grades, metrics, convention)
-        return {name: self._table(found, result.values) for name, result in found.items()}
+        matches = self._evaluated(grades, metrics, convention)
+        return {name: self._table(matches, result.values) for name, result in matches.items()}
 
     def holes(self, grades: Floats, metrics: Sequence[str], convention: Convention) -> dict[str, Floats]:
         """Return judged@k, the condensed value, and both bounds of each system, shape (S, 4), means over queries."""
-        found = self._evaluated(grades, metrics, convention)
+        result = self._evaluated(grades, metrics, convention)
         tables = {}
-        for name in found:
-            holes = found.holes(name) or ()
+        for name in result:
+            holes = result.holes(name) or ()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # the mean of no value
-                tables[name] = np.stack([np.nanmean(self._table(found, one), axis=1) for one in holes], axis=1)
+                tables[name] = np.stack([np.nanmean(self._table(result, hole), axis=1) for hole in holes], axis=1)
         return tables
 
     def _table(self, found: Evaluation, values: Floats) -> Floats:
@@ -119,8 +119,8 @@ class GradedRuns:
         retrieved = np.zeros((S, len(grades)), dtype=bool)
         known = self.document >= 0
         retrieved[self.system[known], self.document[known]] = True
-        missed_system, at = np.nonzero(~retrieved[:, graded])
-        missed = graded[at]
+        missed_system, i = np.nonzero(~retrieved[:, graded])
+        missed = graded[i]
         y = np.where(known, grades[self.document], np.nan)[kept]
         n_missed = len(missed)
         return evaluate(
@@ -146,17 +146,17 @@ def _names(judged: Qrels | Collection) -> tuple[list[str], list[str]]:
 def map_to_gold(grades: Floats, judges: list[str], notes: list[str]) -> Floats:
     """Return grades (J, n_documents), gold first, with those of cheap judges on the gold scale; add what was mapped."""
     out = grades.copy()
-    for at, name in enumerate(judges, 1):
-        given = ~np.isnan(grades[at])
+    for i, name in enumerate(judges, 1):
+        given = ~np.isnan(grades[i])
         both = ~np.isnan(grades[0]) & given
         if not both.any():
             raise InputError(
                 f"{name} graded no document that has a gold grade, so it cannot be corrected; let it grade the gold "
                 "queries, too."
             )
-        if not is_same_scale(grades[0][~np.isnan(grades[0])], grades[at][given]):
-            out[at, given] = map_grades(grades[0, both], grades[at, both], grades[at, given])
-            low, high = float(grades[at, given].min()), float(grades[at, given].max())
+        if not is_same_scale(grades[0][~np.isnan(grades[0])], grades[i][given]):
+            out[i, given] = map_grades(grades[0, both], grades[i, both], grades[i, given])
+            low, high = float(grades[i, given].min()), float(grades[i, given].max())
             notes.append(
                 f"{name} has grades from {low:g} to {high:g}, another scale than gold; they were mapped by "
                 f"equal percentiles of {int(both.sum())} documents with both grades."
@@ -168,12 +168,12 @@ def as_judges(cheap: Any) -> dict[str, Any]:
     """Return cheap judges by name; judges without names are named by their files or numbered."""
     if cheap is None or (isinstance(cheap, Mapping) and not cheap):
         return {}
-    if isinstance(cheap, Mapping) and not all(isinstance(one, Mapping) for one in cheap.values()):
+    if isinstance(cheap, Mapping) and not all(isinstance(item, Mapping) for item in cheap.values()):
         return dict(cheap)
     if isinstance(cheap, Mapping) and cheap:
         inner = next(iter(next(iter(cheap.values())).values()), None)
         if isinstance(inner, Mapping):  # {judge: {query: {document: grade}}}
             return dict(cheap)
     sources = list(cheap) if isinstance(cheap, list | tuple) else [cheap]
-    return {str(one) if isinstance(one, str) or hasattr(one, "__fspath__") else f"cheap {at}": one
-            for at, one in enumerate(sources, 1)}  # fmt: skip
+    return {str(item) if isinstance(item, str) or hasattr(item, "__fspath__") else f"cheap {i}": item
+            for i, item in enumerate(sources, 1)}  # fmt: skip

@@ -190,10 +190,10 @@ class AutoRanker(Ranker):
         if data.prior is not None and is_constant_inside(data, data.prior):
             data = replace(data, prior=None)
         if self.deploy is not None and (data.prior is not None or data.filling is not None):
-            found, do = (
+            result, do = (
                 ("a prior", "make it a column of X") if data.filling is None else ("missing values", "fill them in")
             )
-            raise InputError(f"deploy is {self.deploy!r}, but there is {found}, which no engine has; {do}.")
+            raise InputError(f"deploy is {self.deploy!r}, but there is {result}, which no engine has; {do}.")
         left_out = LeftOut.of(data, self.metric, for_folds)
         work = Trials(data, left_out, int(for_seed.integers(1 << 31)), self.time_limit)
         candidates = chosen_candidates(self.candidates, data)
@@ -363,21 +363,21 @@ def _combined(
     data, members, kept, scales, seconds = work.data, [], [], [], board.seconds.copy()
     # total factor of the prior
     slope = 0.0
-    for at in np.flatnonzero(weights):
-        if trials[at].candidate is None:
-            scale = spread_inside(data, data.prior_of(np.arange(data.n_rows))) if spreads is None else spreads[at]
-            slope += weights[at] / scale
+    for i in np.flatnonzero(weights):
+        if trials[i].candidate is None:
+            scale = spread_inside(data, data.prior_of(np.arange(data.n_rows))) if spreads is None else spreads[i]
+            slope += weights[i] / scale
             continue
-        model, own_slope, time_of_fit = work.fit_all(trials[at], advance)
+        model, own_slope, time_of_fit = work.fit_all(trials[i], advance)
         if spreads is None:
             scale = spread_inside(data, model._score_rows(with_names(data.X, data.names)))
         else:
-            scale = spreads[at]
+            scale = spreads[i]
         members.append(model)
-        kept.append(weights[at])
+        kept.append(weights[i])
         scales.append(scale)
-        slope += weights[at] * own_slope / scale
-        seconds[at] += time_of_fit
+        slope += weights[i] * own_slope / scale
+        seconds[i] += time_of_fit
     if data.prior is not None:
         # f = s₀ + g; a prior that the judgements contradict nearly vanishes
         scales = [scale * max(slope, _CONTRADICTED) for scale in scales]
@@ -411,11 +411,11 @@ def add_up_alike(
             sums += [(members[k], weights[k], scales[k]) for k in group]
             continue
         total, name = sum(weights[k] for k in group), "coef_" if hasattr(members[first], "coef_") else "dual_coef_"
-        one = copy(members[first])
-        setattr(one, name, sum((weights[k] / scales[k] / total) * getattr(members[k], name) for k in group))
-        if hasattr(one, "intercept_"):
-            one.intercept_ = 0.0
-        sums.append((one, total, 1.0))
+        item = copy(members[first])
+        setattr(item, name, sum((weights[k] / scales[k] / total) * getattr(members[k], name) for k in group))
+        if hasattr(item, "intercept_"):
+            item.intercept_ = 0.0
+        sums.append((item, total, 1.0))
     return [part[0] for part in sums], [part[1] for part in sums], [part[2] for part in sums]
 
 
@@ -447,11 +447,11 @@ def _importances(members: list[Ranker], factors: Floats, data: RankingData) -> F
         named = with_names(X, data.names)
         return np.asarray(sum(c * member._score_rows(named) for c, member in zip(factors, members, strict=True)))
 
-    before, found = score(), np.zeros(n_columns(data))
-    for j in range(len(found)):
+    before, result = score(), np.zeros(n_columns(data))
+    for j in range(len(result)):
         kept = X[:, j].copy()
         if np.ptp(kept) > 0.0:
             X[:, j] = kept.mean()
-            found[j] = inside_deviation(before - score(), lists)
+            result[j] = inside_deviation(before - score(), lists)
             X[:, j] = kept
-    return np.asarray(found / (found.sum() or 1.0))
+    return np.asarray(result / (result.sum() or 1.0))

@@ -44,7 +44,7 @@ class CandidateTable(Part):
         """Return the candidates by falling mean."""
         order = np.argsort(-self.means, kind="stable")
         parts = {name: getattr(self, name)[order] for name in ("means", "lows", "highs", "weights", "seconds")}
-        return replace(self, names=tuple(self.names[at] for at in order), **parts)
+        return replace(self, names=tuple(self.names[i] for i in order), **parts)
 
     @property
     def _table(self) -> ReportTable:

@@ -58,10 +58,10 @@ class LeftOut:
     @classmethod
     def of(cls, data: RankingData, metric: str | None, rng: np.random.Generator) -> LeftOut | None:
         """Deal judgements to folds."""
-        found = cls._dealt(data, metric, rng)
-        if found is None or found.shared is None:
-            return found
-        return found if all(part.n_pairs > 0 for part, _ in found.parts()) else None
+        result = cls._dealt(data, metric, rng)
+        if result is None or result.shared is None:
+            return result
+        return result if all(part.n_pairs > 0 for part, _ in result.parts()) else None
 
     @classmethod
     def _dealt(cls, data: RankingData, metric: str | None, rng: np.random.Generator) -> LeftOut | None:
@@ -139,9 +139,9 @@ class LeftOut:
             return np.asarray(np.array(sums) / np.bincount(lists, w)).T.reshape(-1, *scores.shape[1:])
         metric, m = parse_metric(self.metric), int(np.prod(scores.shape[1:]))
         # the lists of all models are evaluated together
-        found = metric.result(replace(self._judged(m), scores=scores[self._order].T.ravel())).values
-        found = found.reshape(m, -1).T.reshape(-1, *scores.shape[1:])
-        return found if metric.measure.larger_is_better else 1.0 - found
+        matches = metric.result(replace(self._judged(m), scores=scores[self._order].T.ravel())).values
+        matches = matches.reshape(m, -1).T.reshape(-1, *scores.shape[1:])
+        return matches if metric.measure.larger_is_better else 1.0 - matches
 
     def correlations(self, scores: Floats) -> Floats:
         """Return the correlation of scores (n, m) and grades in each list; of preferences, 2 share right − 1."""
@@ -153,8 +153,8 @@ class LeftOut:
         variances = np.array([np.bincount(self.lists, f * f) for f in centred])
         products = np.array([np.bincount(self.lists, centred[0] * f) for f in centred[1:]])
         scale = np.sqrt(variances[0] * variances[1:])
-        found = np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0.0)
-        return np.where(variances[0] > 0.0, found, np.nan).T
+        result = np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0.0)
+        return np.where(variances[0] > 0.0, result, np.nan).T
 
     def spread(self, scores: Floats) -> float:
         """Return the standard deviation of scores inside the lists, see `spread_inside`."""

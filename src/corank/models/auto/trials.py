@@ -109,7 +109,7 @@ class SharedLeastSquares:
         places = np.zeros(data.n_rows, dtype=np.int64)
         places[rows] = np.arange(len(rows))
         Phi = phi(data.X[rows]).astype(np.float64, copy=False)
-        Z = np.concatenate([Z for _, _, Z, _ in frame.designs(places, lambda at: Phi[at])])
+        Z = np.concatenate([Z for _, _, Z, _ in frame.designs(places, lambda i: Phi[i])])
         T = np.column_stack([frame.targets, np.zeros(len(Z))])
         if prior is not None:
             T[:, 1] = frame.targets - Frame.of(replace(data, prior=prior), "pairs", ties=False).targets

@@ -162,9 +162,9 @@ class ForestLabelRanker(LabelRanker):
             nodes = np.full(len(rows), first)
             moving = n[self.features_[nodes] >= 0]
             while len(moving):
-                at = nodes[moving]
-                right = rows[moving, self.features_[at]] > self.thresholds_[at]
-                nodes[moving] = first + self.children_[at, right.astype(np.int64)]
+                i = nodes[moving]
+                right = rows[moving, self.features_[i]] > self.thresholds_[i]
+                nodes[moving] = first + self.children_[i, right.astype(np.int64)]
                 moving = moving[self.features_[nodes[moving]] >= 0]
             total += self.votes_[nodes]
         return total / (len(self.starts_) - 1)

@@ -241,13 +241,13 @@ def _chosen_size(rows: Any, votes: Votes, preferences: LabelPreferences) -> int:
         return 1
     left_out = np.unique(np.linspace(0, n - 1, min(n, _LEFT_OUT)).astype(np.int64))
     totals, truth = np.zeros(len(sizes)), preferences[left_out]
-    for piece, found in nearest(rows, rows[left_out], sizes[-1] + 1):
-        is_other = found != left_out[piece, None]
+    for piece, result in nearest(rows, rows[left_out], sizes[-1] + 1):
+        is_other = result != left_out[piece, None]
         is_other[is_other.all(axis=1), -1] = False  # among many equal rows, it may not be found itself
-        others = found[is_other].reshape(len(found), -1)
-        for at, size in enumerate(sizes):
+        others = result[is_other].reshape(len(result), -1)
+        for i, size in enumerate(sizes):
             u = votes.utilities(others[:, :size], has_zero=preferences.is_calibrated)
-            totals[at] += np.nansum(quality(truth[np.arange(len(left_out))[piece]], u))
+            totals[i] += np.nansum(quality(truth[np.arange(len(left_out))[piece]], u))
     return sizes[int(np.flatnonzero(totals >= totals.max() - 1e-12 * len(left_out))[-1])]
 
 

@@ -108,24 +108,24 @@ class PairwiseLabelRanker(LabelRanker):
             raise InputError(f"y orders no two labels in any of the {rows.shape[0]} rows; pass preferences.")
         pairs = _pairs(len(labels), preferences.is_calibrated)
         coef, intercept = np.zeros((len(pairs), rows.shape[1])), np.zeros(len(pairs))
-        for at, (r, s) in enumerate(pairs):
+        for i, (r, s) in enumerate(pairs):
             first, second = (winners == r) & (losers == s), (winners == s) & (losers == r)
             if first.any() and second.any():
                 compared = first | second
                 model = CalibratedLabelRanker(alpha=self.alpha, targets="relevant", scale=self.scale)
                 model.fit(rows[examples[compared]], first[compared, None].astype(np.int64))
-                coef[at], intercept[at] = model.coef_[0], model.intercept_[0]
+                coef[i], intercept[i] = model.coef_[0], model.intercept_[0]
             else:
-                intercept[at] = np.log1p(first.sum()) - np.log1p(second.sum())
+                intercept[i] = np.log1p(first.sum()) - np.log1p(second.sum())
         return FittedPairwiseLabels(coef, intercept, labels, preferences.kind, preferences.is_calibrated)
 
     def _utilities(self, rows: Any) -> Floats:
         d = len(self.classes_)
         p = expit(score_columns(rows, self.pair_coef_.T) + self.pair_intercept_)
         votes = np.zeros((rows.shape[0], d + 1))
-        for at, (r, s) in enumerate(_pairs(d, self.is_calibrated_)):
-            votes[:, r] += p[:, at]
-            votes[:, s] += 1.0 - p[:, at]
+        for i, (r, s) in enumerate(_pairs(d, self.is_calibrated_)):
+            votes[:, r] += p[:, i]
+            votes[:, s] += 1.0 - p[:, i]
         return np.asarray(votes[:, :d] - (votes[:, d:] if self.is_calibrated_ else 0.5 * (d - 1)))
 
     def _check_state(self) -> None:

@@ -280,7 +280,7 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
 
 def require_finite(*weights: Floats) -> None:
     """Raise `InputError` if weights are not finite."""
-    if not all(np.isfinite(one).all() for one in weights):
+    if not all(np.isfinite(weight).all() for weight in weights):
         raise InputError("the weights overflow, as the values of X are too large; scale its columns.")
 
 

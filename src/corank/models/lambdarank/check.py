@@ -115,11 +115,11 @@ def check_lambda(
     eigenvalues = [float(np.linalg.eigvalsh(0.5 * (J + J.T))[-1]) for _, J in points]
     steepest = int(np.argmax(eigenvalues))
     at_ties = list(field.jumps_at_ties(_AT_TIES, rng))
-    sideways = [_along(one) / size for one in at_ties]
+    sideways = [_along(ty) / size for ty in at_ties]
     worst_tie = at_ties[int(np.argmax(sideways))]
-    found_on_lines = [one for _ in range(_LINES) for one in field.discontinuities_on_a_line(rng, size)]
-    jumped = [one for one in (*at_ties, *found_on_lines) if np.abs(one.jump).max() > 1e-3 * size]
-    rising = max((float(one.jump @ one.direction) / size for one in jumped), default=0.0)
+    found_on_lines = [item for _ in range(_LINES) for item in field.discontinuities_on_a_line(rng, size)]
+    jumped = [item for item in (*at_ties, *found_on_lines) if np.abs(item.jump).max() > 1e-3 * size]
+    rising = max((float(item.jump @ item.direction) / size for item in jumped), default=0.0)
     asymmetry = float(unequal[worst].max()) / largest_entry if largest_entry > 0.0 else 0.0
     circulation = max(_circulation(field, rng) for _ in range(_LOOPS)) / size
     conservative = asymmetry <= _ZERO and max(sideways) <= 1e-4 and circulation <= _ZERO
@@ -131,7 +131,7 @@ def check_lambda(
         asymmetry=asymmetry, asymmetric_pair=(int(pair[0]), int(pair[1])), asymmetric_at=points[worst][0],
         sideways=max(sideways), sideways_pair=worst_tie.pair, sideways_at=worst_tie.scores, circulation=circulation,
         eigenvalue=eigenvalues[steepest], eigenvalue_at=points[steepest][0], rising=max(rising, 0.0),
-        jumps=_in_words(jumped), kinks=_in_words([one for one in found_on_lines if not one.jump.any()]),
+        jumps=_in_words(jumped), kinks=_in_words([line for line in found_on_lines if not line.jump.any()]),
         total=float(np.abs(values.sum(axis=1)).max()) / size,
         shift=max(float(np.abs(field(s + 1.7) - field(s)).max()) for s, _ in points) / size,
         scaling=_scaling(field, points, size), spring=np.inf if rising > 1e-4 else max(eigenvalues[steepest], 0.0),
@@ -152,7 +152,7 @@ def _circulation(field: LambdaField, rng: np.random.Generator) -> float:
 
 def _in_words(discontinuities: list[Discontinuity]) -> tuple[str, ...]:
     """Describe where discontinuities are, each position once."""
-    places = sorted({round(abs(one.gap), 3) for one in discontinuities})
+    places = sorted({round(abs(discontinuity.gap), 3) for discontinuity in discontinuities})
     ties = ["where two scores are equal"] if places and places[0] < 0.002 else []
     others = [gap for gap in places if gap >= 0.002]
     if len(others) > 3:

@@ -97,9 +97,9 @@ class LambdaField:
         for _ in range(n_points):
             for _ in range(_DRAWS):
                 s = rng.normal(size=self.n)
-                one, other = self.jacobian(s, step), self.jacobian(s, 0.5 * step)
-                if np.abs(one - other).max() <= _SMOOTH * (1.0 + np.abs(one).max()):
-                    yield s, one
+                item, other = self.jacobian(s, step), self.jacobian(s, 0.5 * step)
+                if np.abs(item - other).max() <= _SMOOTH * (1.0 + np.abs(item).max()):
+                    yield s, item
                     break
             else:
                 raise InputError(

@@ -176,10 +176,10 @@ class TreeEnsemble(Part):
 
             def joined(name: str, kind: Any) -> NDArray[Any]:
                 numbers = np.concatenate([np.zeros(0), *(tree[name] for tree in trees)])
-                found = numbers.astype(kind)
-                if (found != numbers).any():
+                result = numbers.astype(kind)
+                if (result != numbers).any():
                     raise ValueError(f"{name} has invalid numbers")
-                return found
+                return result
 
             with np.errstate(invalid="ignore"):
                 return cls(
@@ -235,9 +235,9 @@ class TreeEnsemble(Part):
 
 
 def _fields(block: str) -> dict[str, str]:
-    found = _FIELD.findall(block)
-    fields = dict(found)
-    if len(fields) < len(found):
+    result = _FIELD.findall(block)
+    fields = dict(result)
+    if len(fields) < len(result):
         raise ValueError("a tree with the same field twice")
     return fields
 
@@ -247,12 +247,12 @@ def _numbers(fields: dict[str, str]) -> dict[str, Floats]:
     if int(fields["num_cat"]) or int(fields.get("is_linear", 0)):
         raise ValueError("categorical splits, or linear leaves")
     n = int(fields["num_leaves"])
-    found = {}
+    result = {}
     for name in (*_NODES, *_LEAVES):
         length = n - (name in _NODES)
         # LightGBM writes only the value of a tree with a single leaf
         default = "0" if name == "leaf_count" and n == 1 else ""
-        found[name] = np.array((fields.get(name) or default).split(), dtype=np.float64)
-        if len(found[name]) != length:
-            raise ValueError(f"{name} has {len(found[name])} numbers instead of {length}")
-    return found
+        result[name] = np.array((fields.get(name) or default).split(), dtype=np.float64)
+        if len(result[name]) != length:
+            raise ValueError(f"{name} has {len(result[name])} numbers instead of {length}")
+    return result

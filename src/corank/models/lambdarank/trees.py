@@ -187,11 +187,11 @@ def require_magnitudes(X: Any) -> None:
     for j in sorted(odd):
         values = X[:, [j]]
         largest = float(np.nanmax(np.abs(values.data if is_sparse else values)))
-        found = f"column {j} of X has values of size up to {largest:.3g}"
+        result = f"column {j} of X has values of size up to {largest:.3g}"
         if largest > _LARGEST:
-            raise InputError(f"{found}; LightGBM needs values up to {_LARGEST:.3g}, so divide it by a constant.")
+            raise InputError(f"{result}; LightGBM needs values up to {_LARGEST:.3g}, so divide it by a constant.")
         if largest < _NOISE:
-            raise InputError(f"{found}; LightGBM treats values up to 1e-35 as zero, so multiply it by a constant.")
+            raise InputError(f"{result}; LightGBM treats values up to 1e-35 as zero, so multiply it by a constant.")
 
 
 def lightgbm_rows(X: Any) -> Any:

@@ -70,8 +70,8 @@ class VoteCounts:
             first, second = np.where(swap, second, first), np.where(swap, first, second)
             outcome = np.where(swap, 2 - outcome, outcome)
         key = ((judge + 1) * n_items + first) * n_items + second
-        cells, at = np.unique(key, return_inverse=True)
-        wins = np.bincount(at * 3 + outcome, count, 3 * len(cells)).reshape(-1, 3).astype(np.float64)
+        cells, i = np.unique(key, return_inverse=True)
+        wins = np.bincount(i * 3 + outcome, count, 3 * len(cells)).reshape(-1, 3).astype(np.float64)
         who, pair = np.divmod(cells, n_items * n_items)
         return cls(pair // n_items, pair % n_items, who - 1, wins, n_items, n_judges, bool(wins[:, 1].any()), has_sides)
 
@@ -250,9 +250,9 @@ def _curvature(counts: VoteCounts, x: Floats, r: Floats) -> tuple[Floats, Floats
     across = across + across.T
     A[:n, :n] = np.diag(across.sum(axis=1)) - across
     columns = ([(w_both, g_kappa, w_kappa)] if counts.has_ties else []) + ([(w, g_eta, w)] if counts.has_sides else [])
-    for at, (with_eta, gradient, own) in enumerate(columns, n):
-        A[:n, at] = A[at, :n] = at_items(rho * with_eta)
-        g[at], A[at, at] = gradient.sum(), own.sum()
+    for index, (with_eta, gradient, own) in enumerate(columns, n):
+        A[:n, index] = A[index, :n] = at_items(rho * with_eta)
+        g[index], A[index, index] = gradient.sum(), own.sum()
     if counts.n_others == 2:
         A[n, n + 1] = A[n + 1, n] = w_both.sum()
     known = counts.judge >= 0
@@ -262,7 +262,7 @@ def _curvature(counts: VoteCounts, x: Floats, r: Floats) -> tuple[Floats, Floats
         return g, A, g_r, None, R
     value = (w * rho * delta)[known]
     places = [(a[known], value), (b[known], -value)]
-    places += [(np.full(len(j), at), (with_eta * delta)[known]) for at, (with_eta, _, _) in enumerate(columns, n)]
+    places += [(np.full(len(j), i), (with_eta * delta)[known]) for i, (with_eta, _, _) in enumerate(columns, n)]
     rows, values = (np.concatenate(part) for part in zip(*places, strict=True))
     E = sparse.csr_array((values, (rows, np.tile(j, len(places)))), shape=(size, k))
     return g, A, g_r, E, R

@@ -165,13 +165,13 @@ class Leaderboard(BaseEstimator):
         order = np.argsort(-fit.mean, kind="stable")
         posterior = ScorePosterior(fit.mean[order], fit.covariance[np.ix_(order, order)], fit.kappa, fit.marginals)
         n_votes = sum(np.bincount(side, votes.count, len(order)) for side in (votes.first, votes.second))
-        self.items_ = tuple(votes.items[at] for at in order)
+        self.items_ = tuple(votes.items[i] for i in order)
         self.scores_, self.std_, self.covariance_ = posterior.mean, posterior.std, posterior.covariance
         self.lower_, self.upper_ = (
             fit.marginals.quantile(level)[order] for level in (0.5 - 0.5 * self.level, 0.5 + 0.5 * self.level)
         )
         self.ranks_ = rank_sets(posterior.draws(), self.level)
-        self.groups_ = [[self.items_[at] for at in group] for group in groups_of(self.ranks_)]
+        self.groups_ = [[self.items_[i] for i in group] for group in groups_of(self.ranks_)]
         self.n_votes_ = np.asarray(n_votes)[order].astype(np.int64)
         self.side_bias_, self.tie_weight_ = fit.beta, float(np.exp(fit.kappa))
         self.judges_, self.reliabilities_, self.reliability_std_ = fit.judges, fit.r, fit.r_std
@@ -255,8 +255,8 @@ class Leaderboard(BaseEstimator):
         check_values({"n": n, "goal": goal}, {"n": integer(0), "goal": one_of(*GOALS)})
         reliability, who = 1.0, None
         if self.judges_:
-            at = int(np.argmax(self.reliabilities_))
-            reliability, who = max(float(self.reliabilities_[at]), 0.0), self.judges_[at]
+            i = int(np.argmax(self.reliabilities_))
+            reliability, who = max(float(self.reliabilities_[i]), 0.0), self.judges_[i]
         pairs = self._posterior.next_pairs(n, goal, reliability)
         return [(self.items_[a], self.items_[b], who) for a, b in pairs.tolist()]
 
@@ -383,7 +383,7 @@ class Leaderboard(BaseEstimator):
         return draw(self, path)
 
     def _numbers(self, names: Any) -> Integers:
-        position = {name: at for at, name in enumerate(self.items_)}
+        position = {name: i for i, name in enumerate(self.items_)}
         wanted = [names] if isinstance(names, str) or not hasattr(names, "__iter__") else list(names)
         for name in map(str, wanted):
             if name not in position:

@@ -110,12 +110,12 @@ class ScorePosterior:
         posterior, items = self, np.arange(len(self.mean))
         if goal == "best":  # items that may be the best
             items = np.sort(np.argsort(-(self.mean + 2.0 * self.std), kind="stable")[:_SHORTLIST])
-        a, b = (items[at] for at in np.triu_indices(len(items), 1))
+        a, b = (items[i] for i in np.triu_indices(len(items), 1))
         free, chosen = np.ones(len(a), dtype=bool), []
         for _ in range(min(n, len(a))):
             value = posterior.best_gains if goal == "best" else posterior.gains
-            at = int(np.argmax(np.where(free, value(a, b, reliability), -np.inf)))
-            pair, free[at] = (int(a[at]), int(b[at])), False
+            index = int(np.argmax(np.where(free, value(a, b, reliability), -np.inf)))
+            pair, free[index] = (int(a[index]), int(b[index])), False
             chosen.append(pair if self.mean[pair[0]] >= self.mean[pair[1]] else pair[::-1])
             posterior = posterior.after(*pair, 1.0, reliability)
         return np.array(chosen, dtype=np.int64).reshape(-1, 2)

@@ -265,7 +265,7 @@ def _own_judges(votes: Votes) -> tuple[Integers | None, tuple[str, ...]]:
         return None, ()
     number = np.full(len(votes.judges), -1)
     number[kept] = np.arange(len(kept))
-    return number[votes.judge], tuple(votes.judges[at] for at in kept)
+    return number[votes.judge], tuple(votes.judges[i] for i in kept)
 
 
 def _sandwich(
@@ -283,17 +283,17 @@ def _sandwich(
     sign, outcome = np.where(swap, -1.0, 1.0), np.where(swap, 2 - votes.outcome, votes.outcome)
     pull, weight = score_gradients(counts, mode)
     pull, weight = sign * pull[cell, outcome] * votes.count, weight[cell] * votes.count
-    groups, at = np.unique(np.asarray(votes.group), return_inverse=True)
+    groups, i = np.unique(np.asarray(votes.group), return_inverse=True)
     G, M = len(groups), len(votes.items)
     delta = mode.s[votes.first] - mode.s[votes.second]
 
     def by_group(values: Floats) -> Any:
-        places = (np.concatenate([at, at]), np.concatenate([votes.first, votes.second]))
+        places = (np.concatenate([i, i]), np.concatenate([votes.first, votes.second]))
         return sparse.csr_array((np.concatenate([values, -values]), places), shape=(G, M))
 
     # the scale of a group: the step of s → (1 + t) s that its votes prefer
-    step = np.bincount(at, pull * delta, G) / np.maximum(np.bincount(at, weight * delta**2, G), 1e-12)
-    U = by_group(pull - step[at] * weight * delta)
+    step = np.bincount(i, pull * delta, G) / np.maximum(np.bincount(i, weight * delta**2, G), 1e-12)
+    U = by_group(pull - step[i] * weight * delta)
     total = np.asarray(U.sum(axis=0)).ravel()
     B = ((U.T @ U).toarray() - np.outer(total, total) / G) * (G / (G - 1.0))
     H = information(counts, mode)

@@ -42,9 +42,9 @@ def judge_rows(board: Leaderboard) -> ReportTable:
     counts = dict(zip(votes.judges, n_votes.astype(int).tolist(), strict=False))
     half = 1.96 * board.reliability_std_
     rows = tuple(
-        (board.judges_[at], counts[board.judges_[at]], float(board.reliabilities_[at]),
-         float(board.reliabilities_[at] - half[at]), float(board.reliabilities_[at] + half[at]), float(worth[at]))
-        for at in np.argsort(-board.reliabilities_, kind="stable").tolist()
+        (board.judges_[i], counts[board.judges_[i]], float(board.reliabilities_[i]),
+         float(board.reliabilities_[i] - half[i]), float(board.reliabilities_[i] + half[i]), float(worth[i]))
+        for i in np.argsort(-board.reliabilities_, kind="stable").tolist()
     )  # fmt: skip
     return ReportTable(
         "Judges", ("judge", "votes", "reliability", "low", "high", "worth"), rows, digits=2,

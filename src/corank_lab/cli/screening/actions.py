@@ -184,9 +184,9 @@ class Actions:
         """Ask of which record the shown one is a duplicate."""
         records = self.session.records
         if self.ask is None:
-            found = self.session.unique.find(text) if text else None
-            self.message = "" if found is not None else f"There is no record {text!r}; write duplicate and an id."
-            return None if found is None or found == self.record else int(found)
+            result = self.session.unique.find(text) if text else None
+            self.message = "" if result is not None else f"There is no record {text!r}; write duplicate and an id."
+            return None if result is None or result == self.record else int(result)
         from corank_lab.screening.model import similar_records
 
         assert self.record is not None
@@ -207,8 +207,8 @@ class Actions:
             if key == "/":
                 words = self.ask("words of the title: ").casefold().split()
                 titles = enumerate(records.titles)
-                numbers = [at for at, title in titles if all(word in title.casefold() for word in words)]
-                numbers = [at for at in numbers if at != self.record][:1000]
+                numbers = [i for i, title in titles if all(word in title.casefold() for word in words)]
+                numbers = [i for i in numbers if i != self.record][:1000]
                 heading = f"This record is a duplicate of ... ({len(numbers)} found)"
             elif numbers:
                 return numbers[listed.at]
@@ -224,12 +224,14 @@ class Actions:
         listed = ListScreen(self.console, self.ask)
         digits = [str(number) for number in range(1, len(self.reasons) + 1)]
         while True:
-            found = self.session.history(search)
-            rows = [f"{e.time[:16].replace('T', ' '):16} {entry_words(e):9} {records.titles[n]}" for n, e in found]
-            heading = f"history: {len(found)} answer{'s' * (len(found) != 1)}" + (f" with {search!r}" if search else "")
+            result = self.session.history(search)
+            rows = [f"{e.time[:16].replace('T', ' '):16} {entry_words(e):9} {records.titles[n]}" for n, e in result]
+            heading = f"history: {len(result)} answer{'s' * (len(result) != 1)}" + (
+                f" with {search!r}" if search else ""
+            )
             key = listed.choose(
                 heading, rows, ("/", "\n", "\r", "r", "n", "o", *digits),
-                self._feet([number for number, _ in found]),
+                self._feet([number for number, _ in result]),
                 "enter show   r relevant   n not   1-9 reason   o note   / search   q back",
             )  # fmt: skip
             if key in DONE:
@@ -237,8 +239,8 @@ class Actions:
                 return
             if key == "/":
                 search, listed.at = self.ask("search: "), 0
-            elif found:
-                self._change_listed(found[listed.at][0], key)
+            elif result:
+                self._change_listed(result[listed.at][0], key)
                 listed.at = 0 if self._has_changed else listed.at  # the last change comes first
                 if self.is_over:
                     return
@@ -333,7 +335,9 @@ class Actions:
     def _verdicts(self, number: int) -> list[str]:
         if self._is_screening:
             return []
-        return [f"{one.judge}: {entry_words(one.entry, one.note)}" for one in self.session.verdicts(number)]
+        return [
+            f"{verdict.judge}: {entry_words(verdict.entry, verdict.note)}" for verdict in self.session.verdicts(number)
+        ]
 
     def _telling_words(self) -> list[tuple[str, float]]:
         from corank_lab.screening.model import telling_words

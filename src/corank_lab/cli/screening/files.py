@@ -109,7 +109,7 @@ class ScreeningFiles:
         pairs = {
             (single.find(entry.id), single.find(entry.of)) for _, entry in journal.log if entry.action == "distinct"
         }
-        separate = [(one, other) for one, other in pairs if one is not None and other is not None and one != other]
+        separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
         return UniqueRecords(self.records, self.groups.without(separate) if separate else self.groups)
 
     @cached_property

@@ -88,8 +88,8 @@ def _replay_table(title: str, replays: list[ScreeningReplay], rule: str, target:
     from corank.tables import ReportTable
 
     cells = [
-        (one.atd, one.loss, one.wss95, one.recall10, one.stop / len(one.found), one.stop_recall, one.seconds)
-        for one in replays
+        (item.atd, item.loss, item.wss95, item.recall10, item.stop / len(item.found), item.stop_recall, item.seconds)
+        for item in replays
     ]
     rows = [(str(replay.start), *row) for replay, row in zip(replays, cells, strict=True)]
     rows.append(("mean", *np.mean(cells, axis=0).tolist()))

@@ -119,7 +119,7 @@ def read(
 
     files = _files(records, title, text, answers, keep_duplicates)
     stopping = {"rule": rule, "target": target, "confidence": confidence}
-    ids = [one.strip() for listed in known or () for one in listed.split(",") if one.strip()]
+    ids = [item.strip() for listed in known or () for item in listed.split(",") if item.strip()]
     is_done = session.read(
         files, judge, {**stopping, "topic": topic, "known": ids, "random_state": seed},
         reasons=reason or (), reasons_file=reasons, highlights=Highlights.of(highlight or (), highlight_against or ()),

@@ -195,10 +195,10 @@ def read_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that are given, as the pages read them; raise `InputError` if one is not allowed."""
     from corank_lab.pages.screening.workspace import ScreenWorkspace
 
-    known = {one.name: one for one in ScreenWorkspace.settings}
-    found = {name: known[name].require(value) for name, value in options.items() if value not in (None, "")}
-    ScreenWorkspace.check_settings({name: one.default for name, one in known.items()} | found)
-    return found
+    known = {setting.name: setting for setting in ScreenWorkspace.settings}
+    result = {name: known[name].require(value) for name, value in options.items() if value not in (None, "")}
+    ScreenWorkspace.check_settings({name: item.default for name, item in known.items()} | result)
+    return result
 
 
 def open_project(store: Database, paths: Sequence[Path], settings: Mapping[str, Any]) -> str:
@@ -208,7 +208,7 @@ def open_project(store: Database, paths: Sequence[Path], settings: Mapping[str, 
     from corank_lab.cli.screening.files import ScreeningFiles
     from corank_lab.pages.screening.workspace import ScreenWorkspace
 
-    known = {one.name: one for one in ScreenWorkspace.settings}
+    known = {setting.name: setting for setting in ScreenWorkspace.settings}
     files = ScreeningFiles(tuple(paths), None, is_grouped=True)
     is_labelled = bool(np.isnan(files.records.labels).any())
     with files.journal(store=store, **{"use_labels": is_labelled, **settings}) as (journal, _):

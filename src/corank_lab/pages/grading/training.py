@@ -69,9 +69,9 @@ def job_of(store: Database, project: str) -> TrainingJob | None:
 
 def last_result(store: Database, project: str) -> dict[str, Any] | None:
     """Return what is known of the last comparison that ended well; None if that cannot be read."""
-    found = store.file(project, ABOUT)
+    result = store.file(project, ABOUT)
     try:
-        values = {} if found is None else json.loads(found[1])
+        values = {} if result is None else json.loads(result[1])
         datetime.fromisoformat(values["time"])
         numbers = {name: int(values[name]) for name in ("n_answers", "n_grades", "n_queries")}
         return {
@@ -86,7 +86,7 @@ def last_result(store: Database, project: str) -> dict[str, Any] | None:
 def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
     """Return why the grades do not suffice; empty if they do."""
     graded = ~np.isnan(y)
-    n = sum(len(set(y[graded & (queries == one)])) > 1 for one in np.unique(queries[graded]))
+    n = sum(len(set(y[graded & (queries == item)])) > 1 for item in np.unique(queries[graded]))
     return "" if n >= MIN_QUERIES else text("train.few", n=n, least=MIN_QUERIES)
 
 
@@ -137,7 +137,7 @@ def _compare(
     from corank.comparison import compare, quality, study_html
     from corank.data import Collection, as_texts
 
-    qid, docids = (as_texts([one[at] for one in rows]) for at in (0, 1))
+    qid, docids = (as_texts([row[i] for row in rows]) for i in (0, 1))
     graded = ~np.isnan(y)
     with TemporaryDirectory(prefix="corank-") as folder, listen_to_progress(job.listen):
         studies = {}

@@ -65,17 +65,17 @@ class GradeWorkspace(Workspace):  # noqa: D101
             raise InputError("found no table; send a table with the columns query and docid, or a book of Quepid.")
         with upload.on_disk() as paths:
             try:
-                found = read_grading_task(*paths)
+                result = read_grading_task(*paths)
             except InputError as error:
                 message = str(error)
                 for path, file in zip(paths, upload.tables, strict=True):
                     message = message.replace(str(path), file.name)
                 raise InputError(message) from None
-        scale = found.task.scale or GradingScale()
+        scale = result.task.scale or GradingScale()
         answers = [
-            (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in found.known
+            (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in result.known
         ]
-        return NewProject({"scale": scale.lines()}, found.task.to_json(), answers)
+        return NewProject({"scale": scale.lines()}, result.task.to_json(), answers)
 
     @property
     def is_list(self) -> bool:
@@ -104,12 +104,12 @@ class GradeWorkspace(Workspace):  # noqa: D101
             number, is_change = self._number(item), True
         else:
             with self.lock:
-                found, seen = self.session.open_for(judge), self.last
-            candidates = [ClaimableItem(self.task.keys[one.number], one.slots) for one in found]
+                result, seen = self.session.open_for(judge), self.last
+            candidates = [ClaimableItem(self.task.keys[entry.number], entry.slots) for entry in result]
             held = self.store.held_by(self.project.id, judge)
-            at = next((at for at, one in enumerate(candidates) if one.item == held), None)
-            if at:  # the same question until it is answered
-                candidates.insert(0, candidates.pop(at))
+            index = next((i for i, entry in enumerate(candidates) if entry.item == held), None)
+            if index:  # the same question until it is answered
+                candidates.insert(0, candidates.pop(index))
             claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
             if claimed is None:
                 return None
@@ -132,13 +132,13 @@ class GradeWorkspace(Workspace):  # noqa: D101
             mine, seen = dict(self.session.judges.get(judge, {})), self.last
             lists = self.session.open_lists(judge)
             here = [] if held is None else self.session.list_of(self._number(held))
-        lists.sort(key=lambda found: found[0].number not in here)  # the same list until the judge leaves it
+        lists.sort(key=lambda result: result[0].number not in here)  # the same list until the judge leaves it
         asked = -1 if item is None else self._number(item)
         is_asked = asked in mine  # a change, even if no document of the list is open
         if is_asked:
-            lists = [found for found in lists if found[0].number in here]
-        groups = [[ClaimableItem(self.task.keys[one.number], one.slots) for one in found] for found in lists]
-        claimed = [self._number(one) for one in self.store.claim_group(self.project.id, judge, groups, seen)]
+            lists = [matches for matches in lists if matches[0].number in here]
+        groups = [[ClaimableItem(self.task.keys[entry.number], entry.slots) for entry in matches] for matches in lists]
+        claimed = [self._number(entry) for entry in self.store.claim_group(self.project.id, judge, groups, seen)]
         if not is_asked and not claimed:
             return None
         if not is_asked and claimed[0] not in here:
@@ -149,8 +149,10 @@ class GradeWorkspace(Workspace):  # noqa: D101
         waiting = [number for number in shown if number not in mine]
         current = asked if asked in shown else (waiting or shown)[0]
         following = {
-            number: next((one for one in shown[at + 1 :] + shown[: at + 1] if one in waiting and one != number), number)
-            for at, number in enumerate(shown)
+            number: next(
+                (entry for entry in shown[i + 1 :] + shown[: i + 1] if entry in waiting and entry != number), number
+            )
+            for i, number in enumerate(shown)
         }
         query = self.task.documents[shown[0]].query
         with self.lock:
@@ -218,14 +220,14 @@ class GradeWorkspace(Workspace):  # noqa: D101
             recent = self.session.recent(judge)
         labels = dict(zip(self.session.scale.grades, self.session.scale.labels, strict=True))
         rows = []
-        for number, one in recent:
+        for number, item in recent:
             document = self.task.documents[number]
             title, query = self._title(number), self.task.queries[document.query].text
             rows.append(
                 {
-                    "query": one_line(query, 120), "title": title, "action": one.action, "grade": one.grade,
-                    "label": labels.get(one.grade, "") if one.grade is not None else "", "note": one.text,
-                    "item": self.task.keys[number], "text": f"{query} {title} {document.id} {one.text}",
+                    "query": one_line(query, 120), "title": title, "action": item.action, "grade": item.grade,
+                    "label": labels.get(item.grade, "") if item.grade is not None else "", "note": item.text,
+                    "item": self.task.keys[number], "text": f"{query} {title} {document.id} {item.text}",
                 }
             )  # fmt: skip
         return rows
@@ -235,7 +237,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         with self.lock:
             mine = self.session.judges.get(judge, {})
             return {
-                "answered": sum(one.action != "later" for one in mine.values()), **self.session.counts,
+                "answered": sum(item.action != "later" for item in mine.values()), **self.session.counts,
                 "n_entries": self.counts.get(judge, 0), "can_undo": self.session.last(judge) is not None,
             }  # fmt: skip
 
@@ -245,9 +247,9 @@ class GradeWorkspace(Workspace):  # noqa: D101
             final, grades, conflicts = self.session.final(), self.session.grades(), self.session.conflicts()
             counts = self.session.counts
             if self._alpha is None or self._alpha[0] != self.last:
-                self._alpha = (self.last, alpha_interval([list(one.values()) for one in grades]))
+                self._alpha = (self.last, alpha_interval([list(item.values()) for item in grades]))
         queries: list[dict[str, Any]] = [
-            {"text": one_line(one.text, 120), "documents": 0, "graded": 0, "sum": 0.0} for one in self.task.queries
+            {"text": one_line(item.text, 120), "documents": 0, "graded": 0, "sum": 0.0} for item in self.task.queries
         ]
         for document, grade in zip(self.task.documents, final.tolist(), strict=True):
             row = queries[document.query]
@@ -288,7 +290,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
         name = self.project.name
         result = training.last_result(self.store, self.project.id)
-        found = {
+        matches = {
             "qrels": Export("qrels.txt", "text/plain", locked(export.as_qrels)),
             "queries": Export("queries.csv", "text/csv", locked(export.as_queries)),
             "features": Export("features.csv", "text/csv", locked(export.as_features, with_features=True)),
@@ -302,8 +304,8 @@ class GradeWorkspace(Workspace):  # noqa: D101
             "judgements": Export("judgements.csv", "text/csv", locked(export.as_judgements)),
         }
         if result is not None and result["has_model"]:
-            found["model"] = Export("model.safetensors", "application/octet-stream", self._model)
-        return found
+            matches["model"] = Export("model.safetensors", "application/octet-stream", self._model)
+        return matches
 
     def _model(self) -> bytes:
         kept = self.store.file(self.project.id, training.MODEL)
@@ -313,10 +315,10 @@ class GradeWorkspace(Workspace):  # noqa: D101
         """Compare rankers on the grades so far, in the background; raise `InputError` if there are too few."""
         with self.lock:
             y, n_answers = self.session.final(), self.session.n_answers
-        reason = training.too_few(y, np.array([one.query for one in self.task.documents]))
+        reason = training.too_few(y, np.array([document.query for document in self.task.documents]))
         if reason:
             raise InputError(reason)
-        rows = [(self.task.queries[one.query].id, one.id) for one in self.task.documents]
+        rows = [(self.task.queries[document.query].id, document.id) for document in self.task.documents]
         training.start(self.store, self.project, self._feature_sets, y, rows, n_answers)
 
     @property
@@ -341,8 +343,8 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return self._computed[use_texts]
 
     def _last_training(self) -> dict[str, Any] | None:
-        found = training.last_result(self.store, self.project.id)
-        return None if found is None else {**found, "n_new": max(0, self.session.n_answers - found["n_answers"])}
+        result = training.last_result(self.store, self.project.id)
+        return None if result is None else {**result, "n_new": max(0, self.session.n_answers - result["n_answers"])}
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise if the scale is not one, or lacks a grade that was given."""
@@ -350,7 +352,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         if len(scale.grades) > 11:
             raise InputError(f"the scale has {len(scale.grades)} grades; 11 is the most.")
         with self.lock:
-            given = {one.grade for mine in self.session.judges.values() for one in mine.values()}
+            given = {item.grade for mine in self.session.judges.values() for item in mine.values()}
             given |= set(self.session.settled.values())
         lost = sorted(grade for grade in given if grade is not None and grade not in scale.grades)
         if lost:

@@ -25,7 +25,7 @@ def import_summary(page: PageRequest) -> Response:
     """Show what was read: records of each file, missing fields, groups of duplicates, labels."""
     workspace = _screening(page)
     records, unique = workspace.everything, workspace.session.unique
-    found = summarise(records, unique.groups)
+    result = summarise(records, unique.groups)
     groups = unique.groups.groups if unique.groups is not None else []
     shown = [
         {
@@ -36,8 +36,8 @@ def import_summary(page: PageRequest) -> Response:
         for group in groups[:MAX_GROUPS]
     ]
     return page.render(
-        "screen_import.html", table=found.table(), sentences=found.sentences(), groups=shown, n_groups=len(groups),
-        n_labels=found.n_relevant + found.n_irrelevant, use_labels=workspace.setting("use_labels"),
+        "screen_import.html", table=result.table(), sentences=result.sentences(), groups=shown, n_groups=len(groups),
+        n_labels=result.n_relevant + result.n_irrelevant, use_labels=workspace.setting("use_labels"),
     )  # fmt: skip
 
 
@@ -49,10 +49,10 @@ def conflicts(page: PageRequest) -> Response:
         left = session.unsettled
         conflicts = set(find_conflicts(session.judges, settled=True))
         settled = [(number, entry) for number, entry in session.settled.items() if number in conflicts]
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         if left:
             number = left[0]
-            found = {
+            result = {
                 "record": record_values(session.unique, number, workspace.words),
                 "item": session.records.ids[number],
                 "verdicts": session.verdicts(number),
@@ -65,7 +65,7 @@ def conflicts(page: PageRequest) -> Response:
     return page.render(
         "screen_conflicts.html", n_left=len(left), n_settled=len(settled), rows=rows, last=workspace.last,
         reasons=list(enumerate(workspace.reasons[:MAX_REASONS], 1)), criteria=rich(workspace.setting("criteria")),
-        found=found,
+        found=result,
     )  # fmt: skip
 
 
@@ -85,12 +85,12 @@ def similar(page: PageRequest) -> Response:
     """Show the records of which a record may be a duplicate."""
     workspace = _screening(page)
     try:
-        found = workspace.similar(page.me.name, page.request.query_params.get("item", ""))
+        result = workspace.similar(page.me.name, page.request.query_params.get("item", ""))
     except DatabaseError:
         raise
     except InputError:
         raise HTTPException(404) from None
-    return page.render("screen_similar.html", **found)
+    return page.render("screen_similar.html", **result)
 
 
 def _screening(page: PageRequest) -> ScreenWorkspace:

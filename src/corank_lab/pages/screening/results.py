@@ -46,20 +46,20 @@ class Results:
     @property
     def exports(self) -> Mapping[str, Export]:
         """Files to save, by name."""
-        found = {}
+        result = {}
         for only in ONLY:
             for name, (media_type, suffix) in FORMATS.items():
-                found[f"{name}-{only}"] = Export(f"{only}{suffix}", media_type, self._records(only, suffix))
+                result[f"{name}-{only}"] = Export(f"{only}{suffix}", media_type, self._records(only, suffix))
         for name, (media_type, suffix) in FORMATS.items():
             content = self._records("all", suffix, all_copies=True)
-            found[f"{name}-copies"] = Export(f"copies{suffix}", media_type, content)
-        found["log"] = Export("log.jsonl", "application/jsonl", self._log)
-        found["methods"] = Export("methods.txt", "text/plain", lambda: methods_paragraph(self.facts()) + "\n")
-        found["prisma"] = Export("prisma.csv", "text/csv", lambda: table_csv(self.facts().counts.table()))
-        found["diagram"] = Export("prisma.svg", "image/svg+xml", lambda: flow_diagram(self.facts().counts))
-        found["agreement"] = Export("agreement.csv", "text/csv", lambda: table_csv(self.agreement().table()))
-        found["certificate"] = Export("certificate.zip", "application/zip", self._certificate)
-        return found
+            result[f"{name}-copies"] = Export(f"copies{suffix}", media_type, content)
+        result["log"] = Export("log.jsonl", "application/jsonl", self._log)
+        result["methods"] = Export("methods.txt", "text/plain", lambda: methods_paragraph(self.facts()) + "\n")
+        result["prisma"] = Export("prisma.csv", "text/csv", lambda: table_csv(self.facts().counts.table()))
+        result["diagram"] = Export("prisma.svg", "image/svg+xml", lambda: flow_diagram(self.facts().counts))
+        result["agreement"] = Export("agreement.csv", "text/csv", lambda: table_csv(self.agreement().table()))
+        result["certificate"] = Export("certificate.zip", "application/zip", self._certificate)
+        return result
 
     def agreement(self) -> ScreeningAgreement:
         """Return how far the judges agree."""
@@ -105,7 +105,7 @@ class Results:
                 lines.setdefault(KNOWN, []).append(json.dumps({**entry_values(whole), "judge": KNOWN}))
         for answer in self._workspace.store.answers(self._workspace.project.id):
             lines.setdefault(answer.judge, []).append(json.dumps({"judge": answer.judge, **answer.entry}))
-        return {judge: "".join(f"{line}\n" for line in found) for judge, found in lines.items()}
+        return {judge: "".join(f"{line}\n" for line in result) for judge, result in lines.items()}
 
     def _log(self) -> str:
         return "".join(self._logs().values())
@@ -159,18 +159,18 @@ class Results:
 
 def _suffix(name: str) -> str:
     """Return the suffixes of a file name in plain letters, such as .csv.gz; they say how to read it."""
-    found = re.search(r"(\.[a-z]{2,8})?\.[a-z]{2,8}$", name.lower())
-    return found.group() if found else ""
+    result = re.search(r"(\.[a-z]{2,8})?\.[a-z]{2,8}$", name.lower())
+    return result.group() if result else ""
 
 
 def agreement_rows(agreement: ScreeningAgreement) -> list[dict[str, Any]]:
     """Return the agreement for a page."""
     return [
         {
-            "judges": f"{one.first}, {one.second}", "question": one.question, "both": one.n_both, "same": one.n_same,
-            "kappa": _number(one.kappa), "low": _number(one.low), "high": _number(one.high),
+            "judges": f"{pair.first}, {pair.second}", "question": pair.question, "both": pair.n_both,
+            "same": pair.n_same, "kappa": _number(pair.kappa), "low": _number(pair.low), "high": _number(pair.high),
         }
-        for one in agreement.pairs
+        for pair in agreement.pairs
     ]  # fmt: skip
 
 

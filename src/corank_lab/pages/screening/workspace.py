@@ -52,9 +52,9 @@ class ScreenWorkspace(Workspace):  # noqa: D101
 
     def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
-        found = store.payload(project.id)
-        self.everything = records_from_json(found["records"])
-        self.groups = restore_duplicates(self.everything, found["pairs"])
+        result = store.payload(project.id)
+        self.everything = records_from_json(result["records"])
+        self.groups = restore_duplicates(self.everything, result["pairs"])
         self.single = UniqueRecords(self.everything)
         self.separate: set[tuple[int, int]] = set()
         self.log: list[tuple[str, ScreeningEntry]] = []
@@ -184,13 +184,13 @@ class ScreenWorkspace(Workspace):  # noqa: D101
     def similar(self, judge: str, item: str) -> dict[str, Any]:
         """Return the records most similar to a record, of which it may be a duplicate."""
         number, session = self._number(item), self.session
-        found = similar_records(session.views, number, n=N_SIMILAR) if session.views is not None else []
+        result = similar_records(session.views, number, n=N_SIMILAR) if session.views is not None else []
         with self.lock:
             is_change, n_entries = number in session.answers_of(judge).relevant, self.counts.get(judge, 0)
         return {
             "title": one_line(session.records.titles[number]), "item": session.records.ids[number],
             "is_change": is_change, "client_id": f"{n_entries}-{number}",
-            "similar": [record_values(session.unique, one, {}) for one in found],
+            "similar": [record_values(session.unique, entry, {}) for entry in result],
         }  # fmt: skip
 
     def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
@@ -243,10 +243,10 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         with self.lock:
             is_conflict = number in self.session.unsettled
         if action == "distinct":
-            first, *others = (self.everything.ids[one] for one in self.session.unique.members(number))
+            first, *others = (self.everything.ids[member] for member in self.session.unique.members(number))
             saved = SaveResult(False)  # without duplicates, such as those that were separated before
-            for at, other in enumerate(others):
-                saved = self._store(judge, number, ScreeningEntry("distinct", first, of=other), f"{client_id}-{at}")
+            for i, other in enumerate(others):
+                saved = self._store(judge, number, ScreeningEntry("distinct", first, of=other), f"{client_id}-{i}")
             return saved
         entry = ScreeningEntry(action, id, "adjudication", tags=_tags(form.get("tags", "")))
         if action == "reopen":
@@ -303,7 +303,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         with self.lock:
             session, team = self.session, self.session.team
             n = len(session.records)
-            found = {
+            result = {
                 "template": "screen_overview.html", "n": n, "read": len(team.relevant), "relevant": team.n_found,
                 "finished": session.n_finished, "unread": n - len(team.relevant), "known": len(team.beforehand),
                 "n_files": len(self.everything.sources), "n_everything": len(self.everything),
@@ -316,7 +316,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             }  # fmt: skip
         agreement = self.results.agreement()
         pairs = [row for row in agreement_rows(agreement) if row["question"] == "included"]
-        return {**found, "pairs": pairs, "export_rows": True}
+        return {**result, "pairs": pairs, "export_rows": True}
 
     @property
     def exports(self) -> Mapping[str, Export]:
@@ -352,16 +352,16 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         held = self.store.held_by(self.project.id, judge)
         for most in (N_AHEAD, None):
             with self.lock:
-                found, seen = self.session.open_for(judge, most), self.last
+                result, seen = self.session.open_for(judge, most), self.last
                 ids = self.session.records.ids
                 kept = self._held(judge, held) if held is not None else None
-            candidates = [ClaimableItem(ids[one.number], one.slots) for one in found]
+            candidates = [ClaimableItem(ids[item.number], item.slots) for item in result]
             if kept is not None:  # the same question until it is answered
                 candidates.insert(0, kept)
             claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
             if claimed is not None:
                 return self._number(claimed)
-            if len(found) < N_AHEAD:
+            if len(result) < N_AHEAD:
                 return None
         return None
 
@@ -409,8 +409,8 @@ def _since(answers: ScreeningAnswers) -> int:
 
 def _tags(text: str) -> tuple[str, ...]:
     """Return tags that commas separate."""
-    found = (one_line(part, 60) for part in clean(text)[:2000].split(","))
-    return tuple(dict.fromkeys(one for one in found if one))
+    result = (one_line(part, 60) for part in clean(text)[:2000].split(","))
+    return tuple(dict.fromkeys(item for item in result if item))
 
 
 def _renamed(records: Records, names: Sequence[str]) -> Records:
@@ -420,5 +420,5 @@ def _renamed(records: Records, names: Sequence[str]) -> Records:
     for source, name in zip(records.sources, names, strict=True):
         times[name] += 1
         given[source.name] = name if times[name] == 1 else f"{name} ({times[name]})"
-    details = [replace(one, source=given.get(one.source, one.source)) for one in records.details]
-    return replace(records, details=details, sources=[replace(one, name=given[one.name]) for one in records.sources])
+    details = [replace(detail, source=given.get(detail.source, detail.source)) for detail in records.details]
+    return replace(records, details=details, sources=[replace(item, name=given[item.name]) for item in records.sources])

@@ -68,7 +68,7 @@ def decode_latex(text: str) -> str:
     """Return plain text of LaTeX: accents, letters and escapes are decoded, commands and braces dropped."""
     if "\\" in text:
         text = _ACCENT.sub(_accented, text)
-        text = _LETTER.sub(lambda found: _LETTERS[found[1]], text)
+        text = _LETTER.sub(lambda result: _LETTERS[result[1]], text)
         text = _COMMAND.sub("", text)
     text = _BRACE.sub("", text)
     return _ESCAPED.sub(r"\1", text).translate(_SIGNS)
@@ -107,13 +107,13 @@ class _Reader:
 
     def read(self) -> tuple[list[RawRecord], list[str]]:
         """Return the entries and their places."""
-        records, places, at = [], [], 0
-        while found := _ENTRY.search(self.text, at):
-            kind = found[1].lower()
+        records, places, i = [], [], 0
+        while result := _ENTRY.search(self.text, i):
+            kind = result[1].lower()
             record: RawRecord = {"type": [kind]}
-            line = self._line_of(found.start())
+            line = self._line_of(result.start())
             try:
-                at = self._skip(found) if kind in _IGNORED else self._entry(found, record)
+                i = self._skip(result) if kind in _IGNORED else self._entry(result, record)
             except _Damaged:
                 self.damaged.append(line)
                 if len(self.damaged) > _MAX_DAMAGED:
@@ -121,8 +121,8 @@ class _Reader:
                         f"{self.name}, line {self.damaged[0]}: braces or quotes do not match, as in more than "
                         f"{_MAX_DAMAGED} other entries; export the file again."
                     ) from None
-                following = _LINE_ENTRY.search(self.text, found.end())
-                at = following.start() if following else len(self.text)
+                following = _LINE_ENTRY.search(self.text, result.end())
+                i = following.start() if following else len(self.text)
             if kind == "string":
                 self.strings.update({key: values[0] for key, values in record.items() if key not in ("type", "key")})
             elif kind not in _IGNORED and len(record) > 1:
@@ -139,19 +139,19 @@ class _Reader:
         return self._braced(found.end())[1] if found[2] == "{" else found.end()
 
     def _entry(self, found: re.Match[str], record: RawRecord) -> int:
-        text, at = self.text, found.end()
-        key = _KEY.match(text, at)
+        text, i = self.text, found.end()
+        key = _KEY.match(text, i)
         if key:
             record.update({"key": [key[1]]} if key[1] else {})
-            at = key.end()
-        while field := _NAME.match(text, at):
-            value, at = self._value(field.end())
+            i = key.end()
+        while field := _NAME.match(text, i):
+            value, i = self._value(field.end())
             if value.strip():
                 record.setdefault(field[1].lower(), []).append(value.strip())
-        at = _GAP.match(text, at).end()  # type: ignore[union-attr]
-        if text[at : at + 1] not in ("}", ")"):
+        i = _GAP.match(text, i).end()  # type: ignore[union-attr]
+        if text[i : i + 1] not in ("}", ")"):
             raise _Damaged
-        return at + 1
+        return i + 1
 
     def _value(self, at: int) -> tuple[str, int]:
         """Return a value, of one or more parts with # between them, and where it ends."""
@@ -178,16 +178,16 @@ class _Reader:
 
     def _braced(self, begin: int) -> tuple[str, int]:
         depth = 1
-        for found in _MARK.finditer(self.text, begin):
-            depth += (found[0] == "{") - (found[0] == "}")
+        for result in _MARK.finditer(self.text, begin):
+            depth += (result[0] == "{") - (result[0] == "}")
             if depth == 0:
-                return self.text[begin : found.start()], found.end()
+                return self.text[begin : result.start()], result.end()
         raise _Damaged
 
     def _quoted(self, begin: int) -> tuple[str, int]:
         depth = 0
-        for found in _MARK.finditer(self.text, begin):
-            depth += (found[0] == "{") - (found[0] == "}")
-            if found[0] == '"' and depth <= 0:
-                return self.text[begin : found.start()], found.end()
+        for result in _MARK.finditer(self.text, begin):
+            depth += (result[0] == "{") - (result[0] == "}")
+            if result[0] == '"' and depth <= 0:
+                return self.text[begin : result.start()], result.end()
         raise _Damaged

@@ -56,7 +56,7 @@ def is_mail(content: bytes) -> bool:
             return False
         content = content[content.find(b"\n") + 1 :][:20_000]
     lines = content[:20_000].lstrip(b"\xef\xbb\xbf").splitlines()
-    head = lines[: next((at for at, line in enumerate(lines) if not line.strip()), len(lines))]
+    head = lines[: next((i for i, line in enumerate(lines) if not line.strip()), len(lines))]
     known = sum(bool(_HEADER.match(line)) for line in head)
     return known >= 2 and all(re.match(rb"[!-9;-~]+:|[ \t]", line) for line in head)
 
@@ -64,7 +64,7 @@ def is_mail(content: bytes) -> bool:
 def parse_mail(content: bytes, name: str) -> ParsedFile:
     """Parse an e-mail or a mailbox."""
     messages = enumerate(_messages(content), 1)
-    documents = [document for number, one in messages for document in _documents(one, f"{name}#{number}", "")]
+    documents = [document for number, item in messages for document in _documents(item, f"{name}#{number}", "")]
     return _table(documents, name, "mailbox" if content.startswith(b"From ") else "e-mail")
 
 
@@ -97,7 +97,7 @@ def load_folder(path: str | os.PathLike[str]) -> LoadedFile:
     """Read the e-mails and texts of a folder as one table; folders directly inside are custodians."""
     folder, documents, size = Path(path), [], 0
     root = folder.resolve()
-    files = sorted(one for one in folder.rglob("*") if one.is_file() and one.suffix.lower() in SUFFIXES)
+    files = sorted(item for item in folder.rglob("*") if item.is_file() and item.suffix.lower() in SUFFIXES)
     if not files:
         raise InputError(
             f"{folder} is a folder without {', '.join(SUFFIXES)} files; pass a folder that contains some, or a file."

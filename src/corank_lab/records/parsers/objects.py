@@ -25,19 +25,19 @@ def parse_json(text: str, name: str) -> ParsedFile:
     format = "JSON lines" if whole is None else "JSON"
     objects = _of_lines(text, name) if whole is None else _numbered(whole, name)
     records, places = [], []
-    for place, one in objects:
-        records.append(_flatten(one, place))
+    for place, entry in objects:
+        records.append(_flatten(entry, place))
         places.append(place)
     if not records:
         raise InputError(f"{name} contains no records; expected at least one JSON object.")
     columns = columns_of(records)
-    if any(one in columns for one in ("authorships.author.display_name", INVERTED)):
+    if any(item in columns for item in ("authorships.author.display_name", INVERTED)):
         format = f"OpenAlex {format}"
     return ParsedFile(format, records, places, find_columns(columns), derived=frozenset((INVERTED,)))
 
 
 def _numbered(objects: list[dict[str, Any]], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((f"{name}, record {at}", one) for at, one in enumerate(objects, 1))
+    return ((f"{name}, record {i}", item) for i, item in enumerate(objects, 1))
 
 
 def _whole(text: str) -> list[dict[str, Any]] | None:
@@ -46,21 +46,21 @@ def _whole(text: str) -> list[dict[str, Any]] | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    found = _longest(value)
-    if found is None and isinstance(value, dict) and "\n" in text.strip():
+    result = _longest(value)
+    if result is None and isinstance(value, dict) and "\n" in text.strip():
         return [value]
-    return found
+    return result
 
 
 def _longest(value: Any, depth: int = 0) -> list[dict[str, Any]] | None:
     """Return the longest list of objects in a JSON value, at most three levels deep."""
     if isinstance(value, list):
-        objects = [_unwrapped(one) for one in value if isinstance(one, dict)]
+        objects = [_unwrapped(entry) for entry in value if isinstance(entry, dict)]
         return objects or None
     if not isinstance(value, dict) or depth > 3 or _is_record(value):
         return None
-    lists = [found for one in value.values() if (found := _longest(one, depth + 1))]
-    return max(lists, key=lambda one: (any(map(_is_record, one)), len(one)), default=None)
+    lists = [found for entry in value.values() if (found := _longest(entry, depth + 1))]
+    return max(lists, key=lambda item: (any(map(_is_record, item)), len(item)), default=None)
 
 
 def _is_record(value: dict[str, Any]) -> bool:
@@ -73,7 +73,7 @@ def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for at, line in enumerate(text.split("\n"), 1):
+    for i, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -82,8 +82,8 @@ def _of_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
             row = None
         if not isinstance(row, dict):
             shown = repr(line.strip()[:40])
-            raise InputError(f"{name}, line {at}: expected a JSON object, found {shown}; write one object per line.")
-        yield f"{name}, line {at}", row
+            raise InputError(f"{name}, line {i}: expected a JSON object, found {shown}; write one object per line.")
+        yield f"{name}, line {i}", row
 
 
 def _flatten(one: dict[str, Any], place: str) -> RawRecord:
@@ -102,8 +102,8 @@ def _add(record: RawRecord, key: str, value: Any, depth: int) -> None:
     if value is None or value == "":
         return
     if isinstance(value, list) and depth < _DEEPEST:
-        for one in value:
-            _add(record, key, one, depth + 1)
+        for item in value:
+            _add(record, key, item, depth + 1)
     elif isinstance(value, dict) and depth < _DEEPEST and len(record) < _MAX_KEYS:
         known = _person(value) or _date(value)
         if known:
@@ -122,7 +122,9 @@ def _person(value: dict[str, Any]) -> str:
         (value[key] for key in ("given", "first_name", "firstName", "initials") if isinstance(value.get(key), str)), ""
     )
     literal = value.get("literal")
-    name = ", ".join(one for one in (family, given) if one) if family else literal if isinstance(literal, str) else ""
+    name = (
+        ", ".join(item for item in (family, given) if item) if family else literal if isinstance(literal, str) else ""
+    )
     return _text(name)
 
 
@@ -130,16 +132,16 @@ def _date(value: dict[str, Any]) -> str:
     parts = value.get("date-parts")
     while isinstance(parts, list) and parts and isinstance(parts[0], list):
         parts = parts[0]
-    if not isinstance(parts, list) or not parts or not all(isinstance(one, int | str) for one in parts):
+    if not isinstance(parts, list) or not parts or not all(isinstance(part, int | str) for part in parts):
         return ""
-    return "-".join(_text(one) for one in parts[:3])
+    return "-".join(_text(part) for part in parts[:3])
 
 
 def _rebuilt(index: dict[str, Any], place: str) -> str:
     """Return the text of an inverted index: positions of each word."""
     places = [
-        (at, word) for word, positions in index.items() if isinstance(positions, list) for at in positions
-        if type(at) is int
+        (i, word) for word, positions in index.items() if isinstance(positions, list) for i in positions
+        if type(i) is int
     ]  # fmt: skip
     n_listed = sum(len(positions) if isinstance(positions, list) else 1 for positions in index.values())
     if len(places) < n_listed:

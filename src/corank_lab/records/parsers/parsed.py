@@ -19,7 +19,7 @@ _MARKS = {
 }  # fmt: skip
 _DECLARED = re.compile(rb"""<\?xml[^>]{0,100}?encoding=["']([A-Za-z0-9._-]{1,40})["']""")
 _HEAD = 1 << 16
-_WINDOWS = {one: bytes([one]).decode("cp1252", "ignore") or chr(one) for one in range(0x80, 0xA0)}
+_WINDOWS = {item: bytes([item]).decode("cp1252", "ignore") or chr(item) for item in range(0x80, 0xA0)}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def decode(content: bytes) -> tuple[str, str]:
     A byte order mark decides; without one, zero bytes at every other place mean UTF-16. Bytes that are not UTF-8 are
     read as Windows-1252: all of them, or only the lines concerned where other lines hold valid UTF-8.
     """
-    mark = next((one for one in _MARKS if content.startswith(one)), b"")
+    mark = next((item for item in _MARKS if content.startswith(item)), b"")
     encoding = _MARKS[mark] if mark else _without_mark(content)
     if encoding == "utf-8":
         return _utf8(content[len(mark) :])

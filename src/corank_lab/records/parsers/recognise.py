@@ -72,11 +72,11 @@ def _parser(text: str, name: str) -> Callable[[str, str], ParsedFile]:
 
 
 def _is_bibtex(head: str) -> bool:
-    found = _BIBTEX.search(head)
+    result = _BIBTEX.search(head)
     # a table may quote an address at the beginning of a line, but not before its header
-    return found is not None and all(
+    return result is not None and all(
         not line.strip() or line.lstrip().startswith(("%", "@", "#", "//")) or "," not in line
-        for line in head[: found.start()].split("\n")
+        for line in head[: result.start()].split("\n")
     )
 
 
@@ -84,7 +84,7 @@ def _dialect(head: str) -> str:
     """Return the dialect of a tagged file, or an empty string."""
     begins = {name: dialect.begin for name, dialect in DIALECTS.items() if dialect.begin is not None}
     matches = [
-        (found.start(), at, name) for at, (name, one) in enumerate(begins.items()) if (found := one.search(head))
+        (found.start(), i, name) for i, (name, item) in enumerate(begins.items()) if (found := item.search(head))
     ]
     lines = [line for line in LINE_END.split(head) if line.strip()]
     counts = {name: len(begins[name].findall(head)) for name in ("RIS", "loose RIS")}

@@ -61,7 +61,7 @@ def parse_table(text: str, name: str) -> ParsedFile:
 
 def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> ParsedFile:
     """Parse rows of cells below a header, or rows of one field each, as Embase exports them."""
-    rows = [(at, row) for at, row in rows if any(cell.strip() for cell in row)]
+    rows = [(i, row) for i, row in rows if any(cell.strip() for cell in row)]
     if not rows:
         raise InputError(f"{name} contains no records; expected a header and at least one row.")
     if _has_rows_of_fields(rows):
@@ -79,10 +79,10 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
     texts = {*names.get("title", ()), *names.get("abstract", ())}
     records, places, n_short = [], [], 0
     asides: list[str] = []
-    for at, row in rows[place + 1 :]:
+    for index, row in rows[place + 1 :]:
         if len(row) > len(header) and any(cell.strip() for cell in row[len(header) :]):
             raise InputError(
-                f"{name}, {unit} {at}: found {len(row)} cells, expected {len(header)}, one per column of the header; "
+                f"{name}, {unit} {index}: found {len(row)} cells, expected {len(header)}, one per column; "
                 "quote cells that contain separators or line breaks."
             )
         if row[0].strip() == rows[place][1][0] and [cell.strip() for cell in row] == rows[place][1]:
@@ -98,7 +98,7 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
                 continue
         n_short += len(row) < len(header)
         records.append(record)
-        places.append(f"{name}, {unit} {at}")
+        places.append(f"{name}, {unit} {index}")
     if asides:
         remarks.append(
             f"{len(asides)} row{'s' * (len(asides) != 1)} with one cell skipped, such as {asides[0][:60]!r}."
@@ -113,14 +113,14 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
 def find_header(rows: Sequence[Sequence[str]]) -> int | None:
     """Return the number of the header among the first rows; None if no row has a title or text and another column."""
     best, most = None, (False, 0)
-    for at, row in enumerate(rows):
+    for i, row in enumerate(rows):
         names = [cell.strip() for cell in row if cell.strip()]
-        if not names or len(names) > MAX_COLUMNS or not any(is_known(one) for one in names if len(one) < 100):
+        if not names or len(names) > MAX_COLUMNS or not any(is_known(name) for name in names if len(name) < 100):
             continue
         known = find_columns(names)
         score = ("title" in known, len(known))
-        if known.keys() & {"title", "abstract"} and (len(known) > 1 or at == 0) and score > most:
-            best, most = at, score
+        if known.keys() & {"title", "abstract"} and (len(known) > 1 or i == 0) and score > most:
+            best, most = i, score
     return best
 
 
@@ -128,12 +128,12 @@ def _separator(text: str) -> str:
     head = "\n".join(islice(LINE_END.split(text[:300_000]), HEADER_ROWS))
     first = next((line for line in LINE_END.split(text[:300_000]) if line.strip()), "")
     scores = {}
-    for one in SEPARATORS:
-        rows = [row for _, row in _rows(head, one, "", strict=False)[0]]
-        at = find_header(rows)
-        known = 0 if at is None else sum(bool(fields_of(cell)) for cell in rows[at])
-        scores[one] = (known, one == separator_of(first, "".join(SEPARATORS)))
-    return max(scores, key=lambda one: scores[one])
+    for separator in SEPARATORS:
+        rows = [row for _, row in _rows(head, separator, "", strict=False)[0]]
+        i = find_header(rows)
+        known = 0 if i is None else sum(bool(fields_of(cell)) for cell in rows[i])
+        scores[separator] = (known, separator == separator_of(first, "".join(SEPARATORS)))
+    return max(scores, key=lambda item: scores[item])
 
 
 def _rows(text: str, separator: str, name: str, *, strict: bool) -> tuple[list[NumberedRow], tuple[int, str] | None]:
@@ -161,18 +161,18 @@ def _cell(cell: str) -> str:
 
 def _repeated(header: Iterable[str]) -> str | None:
     seen: set[str] = set()
-    for one in header:
-        if one and one in seen:
-            return one
-        seen.add(one)
+    for item in header:
+        if item and item in seen:
+            return item
+        seen.add(item)
     return None
 
 
 def _has_rows_of_fields(rows: list[NumberedRow]) -> bool:
     """Return whether the first cells are names of fields, as in Embase's export of one field per row."""
     labels = [row[0].strip() for _, row in rows[:200] if row]
-    known = [one for one in labels if fields_of(one)]
-    return any("title" in fields_of(one) for one in known) and len(set(known)) > 2 and len(known) > 0.2 * len(labels)
+    known = [label for label in labels if fields_of(label)]
+    return any("title" in fields_of(item) for item in known) and len(set(known)) > 2 and len(known) > 0.2 * len(labels)
 
 
 def _rows_of_fields(rows: list[NumberedRow], name: str, unit: str) -> ParsedFile:
@@ -180,11 +180,11 @@ def _rows_of_fields(rows: list[NumberedRow], name: str, unit: str) -> ParsedFile
     first = next(label for _, row in rows if row and "title" in fields_of(label := row[0].strip()))
     records: list[RawRecord] = []
     places = []
-    for at, row in rows:
+    for i, row in rows:
         label, values = row[0].strip(), [cell for cell in row[1:] if cell.strip()]
         if label == first:
             records.append({})
-            places.append(f"{name}, {unit} {at}")
+            places.append(f"{name}, {unit} {i}")
         if label and values and records:
             records[-1].setdefault(label, []).extend(values)
     return ParsedFile("CSV, one field per row", records, places, find_columns(columns_of(records)))
@@ -202,7 +202,7 @@ def is_labelled(lines: list[str]) -> bool:
         line.strip() for line, following in pairwise(lines)
         if not _INDENTED.match(line) and _INDENTED.match(following)
     ]  # fmt: skip
-    return any("title" in fields_of(one) for one in names)
+    return any("title" in fields_of(name) for name in names)
 
 
 def parse_labelled(text: str, name: str) -> ParsedFile:
@@ -210,10 +210,10 @@ def parse_labelled(text: str, name: str) -> ParsedFile:
     records: list[RawRecord] = []
     places: list[str] = []
     label = ""
-    for at, line in enumerate(LINE_END.split(text), 1):
+    for i, line in enumerate(LINE_END.split(text), 1):
         if _NUMBER.fullmatch(line.strip()):
             records.append({})
-            places.append(f"{name}, line {at}")
+            places.append(f"{name}, line {i}")
             label = ""
         elif _INDENTED.match(line) and label and records:
             records[-1].setdefault(label, []).append(line.strip())
@@ -261,7 +261,7 @@ def parse_excel(content: bytes, name: str) -> ParsedFile:
     if not filled:
         raise InputError(f"{name} contains no records; expected a sheet with a header and rows.")
     chosen = next(
-        (at for at, (_, rows) in enumerate(filled) if find_header([row for _, row in rows[:HEADER_ROWS]]) is not None),
+        (i for i, (_, rows) in enumerate(filled) if find_header([row for _, row in rows[:HEADER_ROWS]]) is not None),
         0,
     )
     parsed = _joined(parse_rows(filled[chosen][1], name, "Excel", "row"))
@@ -274,7 +274,7 @@ def parse_excel(content: bytes, name: str) -> ParsedFile:
 def _joined(parsed: ParsedFile) -> ParsedFile:
     """Join texts that were too long for a cell and continue in columns such as ``abstract (2)``."""
     for record in parsed.records:
-        for name in [one for one in record if _PART.fullmatch(one)]:
+        for name in [item for item in record if _PART.fullmatch(item)]:
             whole, number = _PART.fullmatch(name).groups()  # type: ignore[union-attr]
             before = record.get(whole, [""])[0]
             if len(before.encode("utf-16-le", "replace")) // 2 >= (int(number) - 1) * (CELL - 1):
@@ -311,15 +311,15 @@ def _sheet_rows(sheet: Any, budget: Budget, name: str) -> list[NumberedRow]:
     """Return the rows that are not empty; a sheet may claim more rows and columns than it has."""
     sheet.reset_dimensions()
     rows: list[NumberedRow] = []
-    for at, row in enumerate(islice(sheet.iter_rows(values_only=True, max_row=MAX_ROWS), MAX_ROWS), 1):
+    for i, row in enumerate(islice(sheet.iter_rows(values_only=True, max_row=MAX_ROWS), MAX_ROWS), 1):
         budget.take("cells", len(row) + ROW_CELLS * bool(row), name)
         cells = ["" if cell is None else _text(cell) for cell in row[:MAX_SHEET_COLUMNS]]
         while cells and not cells[-1]:
             cells.pop()
         if cells:
             budget.take("bytes", sum(map(len, cells)), name)  # many cells may share a long text
-            rows.append((at, cells))
-        elif at - (rows[-1][0] if rows else 0) > _EMPTY_RUN:
+            rows.append((i, cells))
+        elif i - (rows[-1][0] if rows else 0) > _EMPTY_RUN:
             break
     return rows
 

@@ -117,10 +117,10 @@ def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, RawRecord, bool
     """Yield the first line of each record, its values, and whether its end is missing."""
     reader = _Reader(dialect)
     match = dialect.tag.match
-    for at, line in enumerate(LINE_END.split(text), 1):
+    for i, line in enumerate(LINE_END.split(text), 1):
         line = line.rstrip()
-        found = match(line)
-        done = reader.tag(found[1].rstrip(), (found[2] or "").strip(), at) if found else reader.other(line)
+        result = match(line)
+        done = reader.tag(result[1].rstrip(), (result[2] or "").strip(), i) if result else reader.other(line)
         if done:
             yield done
     last = reader.close()
@@ -191,5 +191,5 @@ class _Reader:
             return None
         mark = " " if self.dialect.wraps else "\n"
         record = {tag: [mark.join(lines) for lines in values] for tag, values in self.values.items()}
-        record = {tag: [one for one in values if one] for tag, values in record.items()}
+        record = {tag: [value for value in values if value] for tag, values in record.items()}
         return self.begun_at, {tag: values for tag, values in record.items() if values}, is_open

@@ -41,24 +41,24 @@ _MAX_LEVELS = 500
 def parse_xml(text: str, name: str) -> ParsedFile:
     """Parse XML. Entities that the file defines itself, and external ones, are refused."""
     root = _root(text.encode("utf-8", "replace").decode(), name)
-    tags = Counter(_local(one.tag) for one in root.iter() if isinstance(one.tag, str))
+    tags = Counter(_local(item.tag) for item in root.iter() if isinstance(item.tag, str))
     if tags["PubmedArticle"] or tags["PubmedBookArticle"]:
-        articles = [one for one in root.iter() if one.tag in ("PubmedArticle", "PubmedBookArticle")]
-        return _parsed("PubMed XML", [_pubmed(one) for one in articles], name, PUBMED_FIELDS)
+        articles = [item for item in root.iter() if item.tag in ("PubmedArticle", "PubmedBookArticle")]
+        return _parsed("PubMed XML", [_pubmed(article) for article in articles], name, PUBMED_FIELDS)
     if tags["record"] and tags["titles"]:
-        return _parsed("EndNote XML", [_endnote(one) for one in root.iter("record")], name, ENDNOTE_FIELDS)
+        return _parsed("EndNote XML", [_endnote(item) for item in root.iter("record")], name, ENDNOTE_FIELDS)
     elements = _repeated(root)
     if not elements:
         raise InputError(
             f"{name} is XML with the elements {', '.join(list(tags)[:12])}; expected an export of EndNote, Zotero, "
             "Mendeley or PubMed."
         )
-    records = [_flat(one) for one in elements]
+    records = [_flat(element) for element in elements]
     return _parsed("XML", records, name, find_columns(columns_of(records)))
 
 
 def _parsed(format: str, records: list[RawRecord], name: str, names: Any) -> ParsedFile:
-    return ParsedFile(format, records, [f"{name}, record {at}" for at in range(1, len(records) + 1)], names)
+    return ParsedFile(format, records, [f"{name}, record {i}" for i in range(1, len(records) + 1)], names)
 
 
 def _root(text: str, name: str) -> Any:
@@ -69,7 +69,7 @@ def _root(text: str, name: str) -> Any:
         return _shallow(tree.fromstring(text), name)
     except (tree.ParseError, ValueError, LookupError) as error:
         first = error
-    repaired = _BARE.sub("&amp;", _NAMED.sub(lambda found: html.unescape(found[0]), text))
+    repaired = _BARE.sub("&amp;", _NAMED.sub(lambda result: html.unescape(result[0]), text))
     try:
         if repaired != text and isinstance(first, tree.ParseError):
             return _shallow(tree.fromstring(repaired), name)
@@ -84,7 +84,7 @@ def _root(text: str, name: str) -> Any:
 def _shallow(root: Any, name: str) -> Any:
     level, depth = [root], 0
     while level:
-        level, depth = [child for one in level for child in one if len(child)], depth + 1
+        level, depth = [child for item in level for child in item if len(child)], depth + 1
         if depth > _MAX_LEVELS:
             raise InputError(f"{name} has more than {_MAX_LEVELS} levels of XML elements; check that it is an export.")
     return root
@@ -103,53 +103,53 @@ def _all_text(element: Any) -> str:
 
 def _endnote(record: Any) -> RawRecord:
     """Return the leaves of a record by name; the text of an element may be in several ``style`` elements."""
-    found: RawRecord = {}
+    result: RawRecord = {}
 
     def add(element: Any, group: str, depth: int) -> None:
-        parts = [one for one in element if one.tag != "style"]
+        parts = [item for item in element if item.tag != "style"]
         if parts and depth < _DEEPEST:
-            for one in parts:
-                add(one, element.tag if element.tag in _GROUPS else group, depth + 1)
+            for part in parts:
+                add(part, element.tag if element.tag in _GROUPS else group, depth + 1)
             return
         value = _all_text(element) or (element.get("name", "") if element.tag == "ref-type" else "")
         if element.tag == "ref-type":
             value = element.get("name", value)
         if value:
-            found.setdefault(group or str(element.tag), []).append(value)
+            result.setdefault(group or str(element.tag), []).append(value)
 
     for child in record:
         add(child, "", 0)
-    return found
+    return result
 
 
 def _pubmed(article: Any) -> RawRecord:
     def texts(path: str) -> list[str]:
-        return [text for one in article.iterfind(path) if (text := _all_text(one))]
+        return [text for item in article.iterfind(path) if (text := _all_text(item))]
 
     authors = []
-    for one in article.iterfind(".//AuthorList/Author"):
-        parts = {child.tag: _all_text(child) for child in one}
+    for entry in article.iterfind(".//AuthorList/Author"):
+        parts = {child.tag: _all_text(child) for child in entry}
         given = parts.get("ForeName") or parts.get("Initials")
         names = [part for part in (parts.get("LastName"), given) if part]
         authors.append(", ".join(names) or parts.get("CollectiveName", ""))
     abstract = [
-        f"{label}: {text}" if (label := one.get("Label")) else text
-        for one in article.iterfind(".//Abstract/AbstractText")
-        if (text := _all_text(one))
+        f"{label}: {text}" if (label := item.get("Label")) else text
+        for item in article.iterfind(".//Abstract/AbstractText")
+        if (text := _all_text(item))
     ]
     own = "PubmedData/ArticleIdList/ArticleId"
-    dois = [_all_text(one) for one in article.iterfind(own) if one.get("IdType") == "doi"]
-    dois += [_all_text(one) for one in article.iterfind(".//ELocationID") if one.get("EIdType") == "doi"]
-    found = {
+    dois = [_all_text(item) for item in article.iterfind(own) if item.get("IdType") == "doi"]
+    dois += [_all_text(item) for item in article.iterfind(".//ELocationID") if item.get("EIdType") == "doi"]
+    result = {
         "PMID": texts("MedlineCitation/PMID") or texts("BookDocument/PMID"),
         "ArticleTitle": texts(".//ArticleTitle")[:1],
         "BookTitle": texts(".//BookTitle")[:1],
         "VernacularTitle": texts(".//VernacularTitle"),
         "AbstractText": abstract,
-        "Author": [one for one in authors if one],
+        "Author": [author for author in authors if author],
         "Journal": texts(".//Journal/Title") or texts(".//MedlineTA") or texts(".//BookTitle"),
         "Year": texts(".//PubDate/Year") or texts(".//PubDate/MedlineDate") or texts(".//DateCompleted/Year"),
-        "DOI": [one for one in dois if one][:1],
+        "DOI": [doi for doi in dois if doi][:1],
         "DescriptorName": texts(".//MeshHeading/DescriptorName"),
         "Keyword": texts(".//KeywordList/Keyword"),
         "PublicationType": texts(".//PublicationType"),
@@ -158,24 +158,24 @@ def _pubmed(article: Any) -> RawRecord:
         "Issue": texts(".//JournalIssue/Issue"),
         "MedlinePgn": texts(".//MedlinePgn"),
         "Reference": [
-            _all_text(one) for one in article.iterfind(".//ReferenceList/Reference/ArticleIdList/ArticleId")
-            if one.get("IdType") == "pubmed"
+            _all_text(item) for item in article.iterfind(".//ReferenceList/Reference/ArticleIdList/ArticleId")
+            if item.get("IdType") == "pubmed"
         ],
     }  # fmt: skip
-    return {key: values for key, values in found.items() if values}
+    return {key: values for key, values in result.items() if values}
 
 
 def _repeated(root: Any) -> list[Any]:
     """Return the elements of the most frequent kind among those that have a title as a child."""
     titled: dict[str, list[Any]] = {}
-    for one in root.iter():
-        if any(isinstance(child.tag, str) and "title" in fields_of(_local(child.tag)) for child in one):
-            titled.setdefault(str(one.tag), []).append(one)
+    for item in root.iter():
+        if any(isinstance(child.tag, str) and "title" in fields_of(_local(child.tag)) for child in item):
+            titled.setdefault(str(item.tag), []).append(item)
     return max(titled.values(), key=len, default=[])
 
 
 def _flat(element: Any) -> RawRecord:
-    found: RawRecord = {}
+    result: RawRecord = {}
 
     def add(one: Any, path: str, depth: int) -> None:
         if len(one) and depth < _DEEPEST:
@@ -185,7 +185,7 @@ def _flat(element: Any) -> RawRecord:
             return
         value = _all_text(one) or one.get("href", "")
         if value and path:
-            found.setdefault(path, []).append(value)
+            result.setdefault(path, []).append(value)
 
     add(element, "", 0)
-    return found
+    return result

@@ -104,9 +104,9 @@ def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = N
     is_old = given["format"] != FORMAT
     rule = DEFAULT_RULE if is_old else wanted["name"]
     settings = (rule, wanted["target"], wanted["confidence"], sample["seed"] if sample else 0)
-    found = _compute(records, logs, settings, not given["records"]["duplicates_joined"], columns)
+    result = _compute(records, logs, settings, not given["records"]["duplicates_joined"], columns)
     parts = OLD_PARTS if is_old else PARTS
-    both = [{part: values[part] for part in parts} for values in (given, _plain(found))]
+    both = [{part: values[part] for part in parts} for values in (given, _plain(result))]
     difference = next(iter(_differences(both[0], both[1])), None)
     if difference is not None:
         where, stated, computed = difference
@@ -162,18 +162,18 @@ def _has_form(value: Any, form: Any) -> bool:
             return value is None and form is FORM["sample"]
         return all(key in value and _has_form(value[key], form[key]) for key in form)
     if isinstance(form, list):
-        return isinstance(value, list) and all(_has_form(one, form[0]) for one in value)
+        return isinstance(value, list) and all(_has_form(item, form[0]) for item in value)
     return type(value) is form and (form is not int or value >= 0)
 
 
 def _require_files(files: Sequence[Mapping[str, Any]], records: Sequence[Path]) -> None:
     if len(files) != len(records):
-        names = ", ".join(one["name"] for one in files)
+        names = ", ".join(file["name"] for file in files)
         raise InputError(f"the certificate is about {len(files)} files ({names}), but {len(records)} were passed.")
     for stated, path in zip(files, records, strict=True):
-        if (found := hashlib.sha256(read_regular(path)).hexdigest()) != stated["sha256"]:
+        if (result := hashlib.sha256(read_regular(path)).hexdigest()) != stated["sha256"]:
             raise InputError(
-                f"{path} differs from the records of the certificate: its SHA-256 is {found[:16]}…, expected "
+                f"{path} differs from the records of the certificate: its SHA-256 is {result[:16]}…, expected "
                 f"{stated['sha256'][:16]}… ({stated['name']})."
             )
 
@@ -250,7 +250,7 @@ def _unique(records: Records, entries: Mapping[str, list[ScreeningEntry]], keep_
     groups = find_duplicates(single.everything)
     said = [entry for lines in entries.values() for entry in lines if entry.action == "distinct"]
     pairs = {(single.find(entry.id), single.find(entry.of)) for entry in said}
-    separate = [(one, other) for one, other in pairs if one is not None and other is not None and one != other]
+    separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
     return UniqueRecords(single.everything, groups.without(separate) if separate else groups)
 
 
@@ -385,10 +385,14 @@ def _confirmed(given: Mapping[str, Any]) -> tuple[str, ...]:
 def _differences(stated: Any, found: Any, where: str = "") -> list[tuple[str, Any, Any]]:
     """Places at which two JSON values differ; numbers may differ by rounding of other processors."""
     if isinstance(stated, dict) and isinstance(found, dict) and stated.keys() == found.keys():
-        return [one for key in stated for one in _differences(stated[key], found[key], f"{where}.{key}".lstrip("."))]
+        return [
+            difference
+            for key in stated
+            for difference in _differences(stated[key], found[key], f"{where}.{key}".lstrip("."))
+        ]
     if isinstance(stated, list) and isinstance(found, list) and len(stated) == len(found):
         pairs = enumerate(zip(stated, found, strict=True), 1)
-        return [one for at, (a, b) in pairs for one in _differences(a, b, f"{where}[{at}]")]
+        return [difference for i, (a, b) in pairs for difference in _differences(a, b, f"{where}[{i}]")]
     both = [value for value in (stated, found) if isinstance(value, float) and not isinstance(value, bool)]
     if both and all(isinstance(value, int | float) for value in (stated, found)) and abs(stated - found) <= 2e-6:
         return []

@@ -23,7 +23,7 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
     rule, records, reading, sample, result = (
         certificate[part] for part in ("rule", "records", "reading", "sample", "result")
     )
-    files = " ".join(one["name"] for one in records["files"])
+    files = " ".join(record["name"] for record in records["files"])
     parts = [
         ("result", "What is known", _lead(result, rule), _pairs({
             "Evidence": WORDS[result["evidence"]],
@@ -71,7 +71,7 @@ def _sample(sample: Mapping[str, Any]) -> str:
         f'<tr><th scope="row">{place}</th><td>{escape(name)}</td><td>{answers[bool(hit)]}</td></tr>'
         for place, (name, hit) in enumerate(pairs, 1)
     )
-    tests = "; ".join(f"{one['size']} draws at error {one['error']:.4g}" for one in sample["tests"]) or "none yet"
+    tests = "; ".join(f"{item['size']} draws at error {item['error']:.4g}" for item in sample["tests"]) or "none yet"
     facts = _pairs({
         "Drawn from": f"{sample['drawn_from']:,} unread records, by seed {sample['seed']}",
         "Read": f"{len(sample['ids']):,}, {sum(sample['relevant'])} of them relevant",
@@ -84,8 +84,10 @@ def _sample(sample: Mapping[str, Any]) -> str:
 
 
 def _hashes(certificate: Mapping[str, Any]) -> str:
-    files = [(one["name"], "records", one["sha256"]) for one in certificate["records"]["files"]]
-    files += [(f"{one['judge']}.jsonl", f"log, {one['lines']} lines", one["sha256"]) for one in certificate["answers"]]
+    files = [(item["name"], "records", item["sha256"]) for item in certificate["records"]["files"]]
+    files += [
+        (f"{item['judge']}.jsonl", f"log, {item['lines']} lines", item["sha256"]) for item in certificate["answers"]
+    ]
     files.append(("this certificate", "without this hash", certificate["sha256"]))
     head = "".join(f'<th scope="col">{name}</th>' for name in ("file", "content", "SHA-256"))
     rows = "".join(
@@ -97,4 +99,4 @@ def _hashes(certificate: Mapping[str, Any]) -> str:
 
 def _breakable(value: str) -> str:
     """A hash in groups of sixteen digits, between which a line may end."""
-    return "<wbr>".join(escape(value[at : at + 16]) for at in range(0, len(value), 16))
+    return "<wbr>".join(escape(value[i : i + 16]) for i in range(0, len(value), 16))

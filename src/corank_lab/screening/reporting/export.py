@@ -90,7 +90,7 @@ def settle(
 ) -> dict[int, SettledAnswer]:
     """Put the answers of several judges together."""
     finals = adjudicated or {}
-    numbers = sorted({*finals, *(number for found in answers.values() for number in found)})
+    numbers = sorted({*finals, *(number for result in answers.values() for number in result)})
     return {number: _settled(number, answers, finals.get(number)) for number in numbers}
 
 
@@ -142,38 +142,38 @@ def spread(n: int, settled: Mapping[int, SettledAnswer], groups: Groups | None =
     answers = []
     for number in range(n):
         members = (number, *(() if groups is None else groups.group_of(number)))
-        found = next((settled[one] for one in members if one in settled), SettledAnswer(number))
-        answers.append(found)
+        result = next((settled[member] for member in members if member in settled), SettledAnswer(number))
+        answers.append(result)
     return answers
 
 
 def _settled(
     number: int, answers: Mapping[str, Mapping[int, JudgeAnswer]], final: tuple[str, JudgeAnswer] | None
 ) -> SettledAnswer:
-    given = {judge: found[number] for judge, found in answers.items() if number in found}
-    votes = {judge: one.label for judge, one in given.items() if not (math.isnan(one.label) or one.duplicate_of)}
+    given = {judge: result[number] for judge, result in answers.items() if number in result}
+    votes = {judge: item.label for judge, item in given.items() if not (math.isnan(item.label) or item.duplicate_of)}
     is_conflict = len(set(votes.values())) > 1 and final is None
     agreed = math.nan if is_conflict or not votes else next(iter(votes.values()))
     label = agreed if final is None else final[1].label
     chosen = [given[judge] for judge, vote in votes.items() if is_conflict or vote == label]
     reasons = [final[1]] if final is not None and final[1].reason else chosen
-    first = min(given.values(), key=lambda one: (not one.time, one.time), default=JudgeAnswer())
+    first = min(given.values(), key=lambda entry: (not entry.time, entry.time), default=JudgeAnswer())
     everyone = [*given.values(), *([final[1]] if final else [])]
     is_named = len(answers) > 1
-    notes = [(f"{judge}: " if is_named else "") + one.note for judge, one in given.items() if one.note]
+    notes = [(f"{judge}: " if is_named else "") + item.note for judge, item in given.items() if item.note]
     notes += [f"{final[0]}: {final[1].note}"] if final and final[1].note and final[1].note not in notes else []
     return SettledAnswer(
         number,
         label,
-        " / ".join(sorted(_distinct(one.reason for one in reasons))) if label != 1 else "",
-        tuple(_distinct(tag for one in everyone for tag in one.tags)),
+        " / ".join(sorted(_distinct(item.reason for item in reasons))) if label != 1 else "",
+        tuple(_distinct(tag for item in everyone for tag in item.tags)),
         "; ".join(notes),
-        {judge: one.label for judge, one in given.items()},
-        {judge: one.time for judge, one in given.items()},
+        {judge: item.label for judge, item in given.items()},
+        {judge: item.time for judge, item in given.items()},
         is_conflict,
         final[0] if final else "",
         first.shown,
-        next((one.duplicate_of for one in everyone if one.duplicate_of), ""),
+        next((item.duplicate_of for item in everyone if item.duplicate_of), ""),
     )
 
 
@@ -193,36 +193,40 @@ def _works(records: Records, origins: Sequence[str], status: Sequence[str]) -> l
     work_of: dict[int, int] = {}
     for number in range(len(records)):
         chain: dict[int, None] = {}
-        at: int | None = number
+        i: int | None = number
         work = number
-        while at is not None and at not in chain and at not in work_of:
-            chain[at], work = None, at
-            at = records.number.get(origins[at])
-        if at is not None:  # records that are marked as duplicates of each other are one work: the first of them
-            work = work_of[at] if at in work_of else min(list(chain)[list(chain).index(at) :])
+        while i is not None and i not in chain and i not in work_of:
+            chain[i], work = None, i
+            i = records.number.get(origins[i])
+        if i is not None:  # records that are marked as duplicates of each other are one work: the first of them
+            work = work_of[i] if i in work_of else min(list(chain)[list(chain).index(i) :])
         work_of |= dict.fromkeys(chain, work)
-    return [at for at, work in sorted(work_of.items()) if at == work or status[at] not in ("duplicate", status[work])]
+    return [
+        position
+        for position, work in sorted(work_of.items())
+        if position == work or status[position] not in ("duplicate", status[work])
+    ]
 
 
 def _representative(number: int, judged: set[int], groups: Groups) -> int:
-    return next((one for one in groups.group_of(number) if one in judged), number)
+    return next((item for item in groups.group_of(number) if item in judged), number)
 
 
 def _columns(answers: Sequence[SettledAnswer], origins: list[str]) -> dict[str, list[str]]:
     columns = {
-        "reason": [one.reason for one in answers],
-        "tags": ["; ".join(one.tags) for one in answers],
-        "note": [one.note for one in answers],
-        "judges": ["; ".join(one.judges) for one in answers],
-        "time": [max(one.times.values(), default="") for one in answers],
-        "shown": [one.shown for one in answers],
-        "conflict": [_conflict(one) for one in answers],
+        "reason": [answer.reason for answer in answers],
+        "tags": ["; ".join(answer.tags) for answer in answers],
+        "note": [answer.note for answer in answers],
+        "judges": ["; ".join(answer.judges) for answer in answers],
+        "time": [max(answer.times.values(), default="") for answer in answers],
+        "shown": [answer.shown for answer in answers],
+        "conflict": [_conflict(answer) for answer in answers],
         "duplicate_of": origins,
     }
-    names = _distinct(judge for one in answers for judge in one.judges)
+    names = _distinct(judge for answer in answers for judge in answer.judges)
     for judge in names if len(names) > 1 else ():
-        columns[f"included_{judge}"] = [_label(one.judges.get(judge, math.nan)) for one in answers]
-        columns[f"time_{judge}"] = [one.times.get(judge, "") for one in answers]
+        columns[f"included_{judge}"] = [_label(answer.judges.get(judge, math.nan)) for answer in answers]
+        columns[f"time_{judge}"] = [answer.times.get(judge, "") for answer in answers]
     return columns
 
 

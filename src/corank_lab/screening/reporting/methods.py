@@ -108,13 +108,15 @@ def _duplicates(facts: ScreeningFacts) -> str:
     how = f" by {facts.duplicates_by}" if facts.duplicates_by else ""
     if not counts.n_duplicates:
         return f"corank searched for duplicates{how} and found none." if how else ""
-    found, marked = counts.duplicates_found, counts.duplicates_marked
+    result, marked = counts.duplicates_found, counts.duplicates_marked
     left = f"which left {_n(counts.unique, 'record')}."
-    if found and marked:
-        return f"{_n(found, 'duplicate')} {_were(found)} removed{_aside(how)}, and judges marked {marked} more, {left}"
+    if result and marked:
+        return (
+            f"{_n(result, 'duplicate')} {_were(result)} removed{_aside(how)}, and judges marked {marked} more, {left}"
+        )
     if marked:
         return f"Judges marked {_n(marked, 'duplicate')}, {left}"
-    return f"{_n(found, 'duplicate')} {_were(found)} removed{_aside(how)}, {left}"
+    return f"{_n(result, 'duplicate')} {_were(result)} removed{_aside(how)}, {left}"
 
 
 def _aside(how: str) -> str:
@@ -151,16 +153,18 @@ def _agreement(facts: ScreeningFacts) -> str:
     sentences = []
     if facts.n_double:
         sentences.append(f"At least two judges read {_n(facts.n_double, 'record')}.")
-    for one in facts.agreement:
+    for item in facts.agreement:
         pair = (
-            f"{one.first} and {one.second}" if len(facts.agreement) > 1 or len(facts.judges) > 2 else "the two judges"
+            f"{item.first} and {item.second}" if len(facts.agreement) > 1 or len(facts.judges) > 2 else "the two judges"
         )
-        both = f"{_n(one.n_both, 'record')} read by both"
-        if math.isnan(one.kappa):
+        both = f"{_n(item.n_both, 'record')} read by both"
+        if math.isnan(item.kappa):
             sentences.append(f"Cohen's kappa of {pair} is undefined ({both}).")
         else:
-            interval = f"95 % interval {one.low:.2f} to {one.high:.2f}, {both}"
-            sentences.append(f"Cohen's kappa of {pair} for inclusion was {round(one.kappa, 2) + 0.0:.2f} ({interval}).")
+            interval = f"95 % interval {item.low:.2f} to {item.high:.2f}, {both}"
+            sentences.append(
+                f"Cohen's kappa of {pair} for inclusion was {round(item.kappa, 2) + 0.0:.2f} ({interval})."
+            )
     n_open = facts.counts.conflicts
     if facts.n_settled:
         who = f"Adjudication ({_listed(facts.adjudicators)})" if facts.adjudicators else "Adjudication"

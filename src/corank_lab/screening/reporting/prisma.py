@@ -98,8 +98,8 @@ def prisma_counts(
     sources: Mapping[str, str] | None = None,
 ) -> PrismaCounts:
     """Count the records of a screening."""
-    names = [(sources or {}).get(one.source, one.source) or "other sources" for one in records.details]
-    listed = [(sources or {}).get(one.name, one.name) for one in records.sources]
+    names = [(sources or {}).get(detail.source, detail.source) or "other sources" for detail in records.details]
+    listed = [(sources or {}).get(entry.name, entry.name) for entry in records.sources]
     identified = {name: 0 for name in listed if name in names} | Counter(names)
     chosen = list(range(len(records))) if groups is None else list(groups.representatives)
     answers = spread(len(records), settled, groups)
@@ -109,7 +109,7 @@ def prisma_counts(
         tuple(identified.items()),
         len(records) - len(chosen),
         status["duplicate"],
-        tuple(sorted(reasons.items(), key=lambda one: (-one[1], one[0] == NO_REASON, one[0]))),
+        tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0] == NO_REASON, item[0]))),
         status["included"],
         status["conflict"],
         status["unread"],

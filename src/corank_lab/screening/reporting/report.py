@@ -129,7 +129,9 @@ def screening_facts(
         n_searched=len(ways["search"]),
         n_sampled=len(ways["sample"]),
         n_double=sum(times > 1 for times in read.values()),
-        agreement=[KappaFacts(one.first, one.second, one.n_both, one.kappa, one.low, one.high) for one in included],
+        agreement=[
+            KappaFacts(item.first, item.second, item.n_both, item.kappa, item.low, item.high) for item in included
+        ],
         n_settled=agreement.n_settled,
         adjudicators=[judge for judge, answers in judges.items() if answers.adjudicated],
     )
@@ -137,13 +139,13 @@ def screening_facts(
 
 def _given(answers: ScreeningAnswers, originals: list[int]) -> dict[int, JudgeAnswer]:
     """Return what a judge answered by reading, by the number among all records; a note alone counts too."""
-    found = {
+    result = {
         originals[number]: _answer(entry, answers.notes.get(number, ""))
         for number, entry in answers.current.items()
         if answers.chosen_by.get(number) != "adjudication"
     }
     noted = {originals[number]: JudgeAnswer(note=text) for number, text in answers.notes.items()}
-    return {**noted, **found}
+    return {**noted, **result}
 
 
 def _answer(entry: ScreeningEntry, note: str) -> JudgeAnswer:

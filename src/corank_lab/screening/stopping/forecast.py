@@ -54,16 +54,16 @@ class Forecast:
         if self.estimate is None or self.to_reach is None:
             return "Estimated: nothing yet; an estimate needs five relevant records found by reading."
         low, high = percent(self.estimate.low), percent(self.estimate.high)
-        found = f"Estimated: {percent(self.estimate.recall)} of the relevant records are found ({low} to {high})"
+        result = f"Estimated: {percent(self.estimate.recall)} of the relevant records are found ({low} to {high})"
         if self.estimate.recall == 1.0:  # not "all are found" while records are unread
-            found = f"Estimated: {low} to 100 % of the relevant records are found"
+            result = f"Estimated: {low} to 100 % of the relevant records are found"
         if self.to_reach == 0:
             more = "; the model expects no less than the target"
         else:
             more = f"; {percent(self.target)} recall by the model after about {self._about(self.to_reach)} more"
         if self.to_stop is None or not self.to_stop:
-            return f"{found}{more}."
-        return f"{found}{more}; the rule stops after {self._about(self.to_stop)} more, if none is relevant."
+            return f"{result}{more}."
+        return f"{result}{more}; the rule stops after {self._about(self.to_stop)} more, if none is relevant."
 
     def _tested(self) -> str:
         if self.p <= 1 - self.confidence:
@@ -139,11 +139,11 @@ class Forecaster:
         rule = self.rule
         if self._found != (tuple(finds), known):
             self._found, self._places = (tuple(finds), known), {}
-        unread, found = rule.n - read, len(finds) + known
+        unread, result = rule.n - read, len(finds) + known
         alpha = 1 - rule.confidence
         place = rule.rates.place_of(finds, read, known, rule.target)
-        is_certain = missing_allowed(found, rule.target) >= unread
-        to_prove = 0 if is_certain else SamplePlan(unread, found, rule.target, rule.confidence).first_size
+        is_certain = missing_allowed(result, rule.target) >= unread
+        to_prove = 0 if is_certain else SamplePlan(unread, result, rule.target, rule.confidence).first_size
         to_stop = _to_stop(rule, finds, read, known) if self._is_new("stop", read) else self._places["stop"] - read
         if to_stop is not None:
             self._places["stop"] = read + to_stop
@@ -152,10 +152,10 @@ class Forecaster:
                 unread, lambda more: p_by_betting(finds, read + more, rule.n, known, rule.target) <= alpha
             )
         return Forecast(
-            unread, found, rule.target, rule.confidence, rule.estimate(finds, read, known),
+            unread, result, rule.target, rule.confidence, rule.estimate(finds, read, known),
             None if place is None else place - read, to_stop, p_by_betting(finds, read, rule.n, known, rule.target),
             self._places["test"] - read, to_prove,
-            _provable(unread, found, rule) if to_prove > MUCH * unread else None,
+            _provable(unread, result, rule) if to_prove > MUCH * unread else None,
         )  # fmt: skip
 
     def _is_new(self, name: str, read: int) -> bool:
@@ -170,9 +170,9 @@ def _to_stop(rule: StoppingRule, finds: Sequence[int], read: int, known: int) ->
     if rule.advises(finds, read, known):
         return 0
     looks = [look for look in rule.looks if look > read]
-    at = _first(len(looks), lambda more: more > 0 and rule.is_reached(finds, looks[more - 1], known))
-    reached = at > 0 and (at < len(looks) or rule.is_reached(finds, looks[at - 1], known))
-    return (looks[at - 1] if reached else rule.n) - read
+    i = _first(len(looks), lambda more: more > 0 and rule.is_reached(finds, looks[more - 1], known))
+    reached = i > 0 and (i < len(looks) or rule.is_reached(finds, looks[i - 1], known))
+    return (looks[i - 1] if reached else rule.n) - read
 
 
 def _provable(unread: int, found: int, rule: StoppingRule) -> tuple[float, int]:

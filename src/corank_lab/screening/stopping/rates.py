@@ -87,10 +87,10 @@ class RateModel:
         if len(finds) < MIN_FOUND:
             return None
         cdf, posterior = self._missing_cdf(finds, read, *WIDE)
-        n_unread, found = self.n - read, len(finds) + known
+        n_unread, result = self.n - read, len(finds) + known
         median, most, least = (_quantile(cdf, level, n_unread) for level in (0.5, 0.975, 0.025))
         most = max(most, min(n_unread, 1))  # an unread record may be relevant, whatever a model says
-        recall, low, high = (found / (found + missing) for missing in (median, most, least))
+        recall, low, high = (result / (result + missing) for missing in (median, most, least))
         soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
         probability = self.probability(finds, read, known, target)
         return RecallEstimate(recall, low, high, float(len(finds) * posterior @ soon), probability)
@@ -112,10 +112,10 @@ class RateModel:
         if len(finds) < MIN_FOUND:
             return None
         _, posterior = self._missing_cdf(finds, read, self.enough, self.misfit)
-        mass, found = self._cumulated(read), len(finds) + known
+        mass, result = self._cumulated(read), len(finds) + known
 
         def expected(place: int) -> float:
-            return found + float(len(finds) * posterior @ (self._cumulated(place) / mass - 1))
+            return result + float(len(finds) * posterior @ (self._cumulated(place) / mass - 1))
 
         goal, low, high = target * expected(self.n), read, self.n
         while low < high:
@@ -164,10 +164,10 @@ class RateModel:
 
     def _cumulated(self, place: int) -> Floats:
         edges, sums = self._table
-        at = min(int(np.searchsorted(edges, place)), len(edges) - 1)
-        before = max(at - 1, 0)
-        part = (place - edges[before]) / (edges[at] - edges[before]) if at else 0.0
-        falling = (1 - part) * sums[:, before] + part * sums[:, at]
+        i = min(int(np.searchsorted(edges, place)), len(edges) - 1)
+        before = max(i - 1, 0)
+        part = (place - edges[before]) / (edges[i] - edges[before]) if i else 0.0
+        falling = (1 - part) * sums[:, before] + part * sums[:, i]
         return np.concatenate([(1 - share) * falling / sums[:, -1] + share * place / self.n for share in BACKGROUNDS])
 
     def _log_rates(self, places: NDArray[np.intp]) -> Floats:

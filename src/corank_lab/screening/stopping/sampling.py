@@ -52,8 +52,8 @@ class RandomSample:
     def plan(self) -> SamplePlan:
         """Sizes and tests."""
         before = self.answers.before_sample
-        found = sum(self.answers.relevant[number] for number in before)
-        return self.rule.plan(self.n - len(before), found)
+        result = sum(self.answers.relevant[number] for number in before)
+        return self.rule.plan(self.n - len(before), result)
 
     @cached_property
     def drawn(self) -> list[int]:
@@ -64,7 +64,7 @@ class RandomSample:
     def labels(self) -> list[bool]:
         """The answers to the sample, up to the first record without one."""
         answered = self.answers.relevant
-        end = next((at for at, number in enumerate(self.drawn) if number not in answered), len(self.drawn))
+        end = next((i for i, number in enumerate(self.drawn) if number not in answered), len(self.drawn))
         return [answered[number] for number in self.drawn[:end]]
 
     @cached_property

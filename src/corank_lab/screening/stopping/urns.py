@@ -109,9 +109,9 @@ def p_by_betting(finds: Sequence[int], read: int, n: int, known: int = 0, target
     most = len(finds) + n - read
     if least > most:
         return 0.0
-    found = np.zeros(read, dtype=np.bool_)
-    found[np.array(finds, dtype=np.intp) - 1] = True
-    before: Numbers = np.cumsum(found) - found
+    result = np.zeros(read, dtype=np.bool_)
+    result[np.array(finds, dtype=np.intp) - 1] = True
+    before: Numbers = np.cumsum(result) - result
     place = np.arange(read)
     begins = np.r_[0, 0, np.array(finds, dtype=np.intp) - 1][before]  # place of the last but one find, from 0
     rate = SHADE * (np.minimum(before, 1) + 0.5) / (place - begins + 1)
@@ -120,7 +120,7 @@ def p_by_betting(finds: Sequence[int], read: int, n: int, known: int = 0, target
         p = (relevant - before) / (n - place)
         bet = np.minimum(rate, p)
         with np.errstate(divide="ignore"):
-            logs = np.where(found, np.log(bet) - np.log(p), np.log1p(-bet) - np.log1p(-p))
+            logs = np.where(result, np.log(bet) - np.log(p), np.log1p(-bet) - np.log1p(-p))
         return float(np.exp(-max(logs.sum(), 0.0)))
 
     p = p_of(least)

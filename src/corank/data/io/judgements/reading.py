@@ -65,11 +65,11 @@ def read_judgements(
     ranklib = _of_ranklib(path)
     if ranklib is not None:
         return ranklib
-    found = read_letor(text)
-    if found.docids is None:
+    result = read_letor(text)
+    if result.docids is None:
         raise InputError(f"{path} has no document ids, so rows of the same document cannot be found; add them.")
-    queries = None if found.qid is None else as_texts(list(map(str, found.qid.tolist())))
-    return JudgementList(found.y, queries, found.docids)
+    queries = None if result.qid is None else as_texts(list(map(str, result.qid.tolist())))
+    return JudgementList(result.y, queries, result.docids)
 
 
 def _rows(path: str | os.PathLike[str], suffix: str) -> tuple[list[str], LocatedRows]:
@@ -83,8 +83,8 @@ def _of_table(
 ) -> JudgementList:
     if _has_judge_columns(columns, rows, choice, path):
         of_judges = _judge_columns(columns, path)
-        rows = [(where, {**row, "judge": one, "rating": row.get(one)}) for where, row in rows for one in of_judges]
-        columns = [*(one for one in columns if one not in of_judges), "judge", "rating"]
+        rows = [(where, {**row, "judge": item, "rating": row.get(item)}) for where, row in rows for item in of_judges]
+        columns = [*(item for item in columns if item not in of_judges), "judge", "rating"]
     if choice.y is None and JUDGMENT in columns and not {"label", "grade", "relevance", "rating", "y"} & set(columns):
         choice = replace(choice, y=JUDGMENT)
     roles = choice.roles(columns, path)
@@ -98,7 +98,7 @@ def _of_table(
     )
     lower = {column.casefold(): column for column in reversed(columns)}
     answer, note, words = (
-        next((lower[one] for one in usual if one in lower), None) for usual in (ANSWERS, NOTES, QUERY_TEXTS)
+        next((lower[item] for item in usual if item in lower), None) for usual in (ANSWERS, NOTES, QUERY_TEXTS)
     )
     names = (roles.qid, roles.docid, roles.judge, answer, note)
     cells = [None if name is None else as_texts([_text(row.get(name)) for _, row in kept]) for name in names]
@@ -114,7 +114,7 @@ def _of_table(
 def _judge_columns(columns: list[str], path: str | os.PathLike[str]) -> list[str]:
     """Return the columns that are neither query nor document: one per judge, as in the CSV of Quepid's books."""
     roles = ColumnChoice(y=False).roles(columns, path)
-    return [one for one in roles.features if roles.y is None and roles.judge is None]
+    return [feature for feature in roles.features if roles.y is None and roles.judge is None]
 
 
 def _has_judge_columns(
@@ -123,7 +123,7 @@ def _has_judge_columns(
     """Return whether a table without a label has one column of whole grades per judge."""
     if choice != ColumnChoice() or len(judges := _judge_columns(columns, path)) < 2:
         return False
-    cells = {_text(row.get(one)) for _, row in rows for one in judges}
+    cells = {_text(row.get(judge)) for _, row in rows for judge in judges}
     return all(_WHOLE.fullmatch(cell) for cell in cells)
 
 
@@ -158,12 +158,12 @@ def _of_ranklib(path: str | os.PathLike[str]) -> JudgementList | None:
             if query:
                 texts[query[1]] = query[2]
             continue
-        found = _RANKLIB.fullmatch(line)
-        if not found or found[3] in ("docid", "docid="):
+        result = _RANKLIB.fullmatch(line)
+        if not result or result[3] in ("docid", "docid="):
             return None
-        rows.append((_grade(found[1], f"{path}, line {number}"), found[2], found[3], "", GRADED, ""))
-        if found[4]:
-            texts.setdefault(found[2], found[4])
+        rows.append((_grade(result[1], f"{path}, line {number}"), result[2], result[3], "", GRADED, ""))
+        if result[4]:
+            texts.setdefault(result[2], result[4])
     return _of_rows(rows, texts) if rows else None
 
 
@@ -173,20 +173,20 @@ def _of_json(path: str | os.PathLike[str]) -> JudgementList:
     texts: dict[str, str] = {}
     n_values = 0
     for where, value in json_values(read_utf8(path), str(path)):
-        for one in _unwrapped(value):
+        for item in _unwrapped(value):
             n_values += 1
-            if isinstance(pairs := at_path(one, "query_doc_pairs"), list):
+            if isinstance(pairs := at_path(item, "query_doc_pairs"), list):
                 rows += _book_rows(pairs, str(path))
-            elif isinstance(ratings := at_path(one, "judgmentRatings"), list):
-                is_llm = str(at_path(one, "type")).upper().startswith("LLM")
-                model = at_path(one, "metadata", "modelId") or at_path(one, "name") or at_path(one, "id")
+            elif isinstance(ratings := at_path(item, "judgmentRatings"), list):
+                is_llm = str(at_path(item, "type")).upper().startswith("LLM")
+                model = at_path(item, "metadata", "modelId") or at_path(item, "name") or at_path(item, "id")
                 rows += _workbench_rows(ratings, where, f"llm:{model}" if is_llm and model else "")
-            elif isinstance(requests := at_path(one, "requests"), list):
+            elif isinstance(requests := at_path(item, "requests"), list):
                 rows += _rank_eval_rows(requests, where, texts)
             else:
                 raise InputError(
-                    f"{where}: found {shortened(one)}, but no list query_doc_pairs (a book of Quepid), judgmentRatings "
-                    "(OpenSearch) or requests (_rank_eval); export the judgements again."
+                    f"{where}: found {shortened(item)}, but no list query_doc_pairs (a book of Quepid), "
+                    "judgmentRatings (OpenSearch) or requests (_rank_eval); export the judgements again."
                 )
     if not rows:
         raise InputError(f"{path} has no judgements in {n_values} JSON objects; judge some documents first.")
@@ -196,68 +196,68 @@ def _of_json(path: str | os.PathLike[str]) -> JudgementList:
 def _unwrapped(value: Any) -> Iterable[Any]:
     """Return the documents of a saved answer of `_search`, or the value itself."""
     if isinstance(value, list):
-        return [one for part in value for one in _unwrapped(part)]
+        return [item for part in value for item in _unwrapped(part)]
     if isinstance(hits := at_path(value, "hits", "hits"), list):
-        return [one for hit in hits for one in _unwrapped(hit)]
+        return [item for hit in hits for item in _unwrapped(hit)]
     return [value["_source"] if isinstance(at_path(value, "_source"), dict) else value]
 
 
 def _book_rows(pairs: Sequence[Any], path: str) -> list[_Row]:
     rows: list[_Row] = []
-    for at, pair in enumerate(pairs, 1):
-        where = f"{path}, query_doc_pairs {at}"
+    for i, pair in enumerate(pairs, 1):
+        where = f"{path}, query_doc_pairs {i}"
         if not isinstance(pair, dict) or pair.get("query_text") is None or pair.get("doc_id") is None:
             raise InputError(f"{where}: expected query_text and doc_id; check the export.")
         judgements = pair.get("judgements")
-        for number, one in enumerate(judgements if isinstance(judgements, list) else (), 1):
-            if not isinstance(one, dict):
-                raise InputError(f"{where}: judgement {number} is {shortened(one)}; expected an object with a rating.")
-            answer = UNRATEABLE if one.get("unrateable") else LATER if one.get("judge_later") else GRADED
-            grade = _grade(one.get("rating"), f"{where}, judgement {number}") if answer == GRADED else float("nan")
-            judge = str(one.get("user_email") or one.get("user_name") or one.get("user_id") or f"unknown {number}")
-            if one.get("llm_key") or one.get("ai_judge"):
+        for number, item in enumerate(judgements if isinstance(judgements, list) else (), 1):
+            if not isinstance(item, dict):
+                raise InputError(f"{where}: judgement {number} is {shortened(item)}; expected an object with a rating.")
+            answer = UNRATEABLE if item.get("unrateable") else LATER if item.get("judge_later") else GRADED
+            grade = _grade(item.get("rating"), f"{where}, judgement {number}") if answer == GRADED else float("nan")
+            judge = str(item.get("user_email") or item.get("user_name") or item.get("user_id") or f"unknown {number}")
+            if item.get("llm_key") or item.get("ai_judge"):
                 judge = f"llm:{judge}"
-            note = _text(one.get("explanation"))
+            note = _text(item.get("explanation"))
             rows.append((grade, str(pair["query_text"]), str(pair["doc_id"]), judge, answer, note))
     return rows
 
 
 def _workbench_rows(ratings: Sequence[Any], where: str, judge: str) -> list[_Row]:
     rows: list[_Row] = []
-    for at, one in enumerate(ratings, 1):
-        found = at_path(one, "ratings")
-        if at_path(one, "query") is None or not isinstance(found, list):
-            raise InputError(f"{where}: judgmentRatings {at} is {shortened(one)}; expected a query and its ratings.")
-        for number, rating in enumerate(found, 1):
-            place = f"{where}, judgmentRatings {at}, rating {number}"
+    for i, item in enumerate(ratings, 1):
+        result = at_path(item, "ratings")
+        if at_path(item, "query") is None or not isinstance(result, list):
+            raise InputError(f"{where}: judgmentRatings {i} is {shortened(item)}; expected a query and its ratings.")
+        for number, rating in enumerate(result, 1):
+            place = f"{where}, judgmentRatings {i}, rating {number}"
             if at_path(rating, "docId") is None:
                 raise InputError(f"{place} is {shortened(rating)}; expected docId and rating.")
             grade = _grade(rating.get("rating"), place)
-            rows.append((grade, str(one["query"]), str(rating["docId"]), judge, GRADED, ""))
+            rows.append((grade, str(item["query"]), str(rating["docId"]), judge, GRADED, ""))
     return rows
 
 
 def _rank_eval_rows(requests: Sequence[Any], where: str, texts: dict[str, str]) -> list[_Row]:
     rows: list[_Row] = []
-    for at, one in enumerate(requests, 1):
-        ratings = at_path(one, "ratings")
-        if at_path(one, "id") is None or not isinstance(ratings, list):
-            raise InputError(f"{where}: request {at} is {shortened(one)}; expected an id and its ratings.")
-        words = at_path(one, "request", "query", "query_string", "query") or at_path(one, "params", "query_string")
-        if isinstance(words, str) and words != str(one["id"]):
-            texts[str(one["id"])] = words
+    for i, item in enumerate(requests, 1):
+        ratings = at_path(item, "ratings")
+        if at_path(item, "id") is None or not isinstance(ratings, list):
+            raise InputError(f"{where}: request {i} is {shortened(item)}; expected an id and its ratings.")
+        words = at_path(item, "request", "query", "query_string", "query") or at_path(item, "params", "query_string")
+        if isinstance(words, str) and words != str(item["id"]):
+            texts[str(item["id"])] = words
         for number, rating in enumerate(ratings, 1):
-            place = f"{where}, request {at}, rating {number}"
+            place = f"{where}, request {i}, rating {number}"
             if at_path(rating, "_id") is None:
                 raise InputError(f"{place} is {shortened(rating)}; expected _index, _id and rating.")
-            rows.append((_grade(rating.get("rating"), place), str(one["id"]), str(rating["_id"]), "", GRADED, ""))
+            rows.append((_grade(rating.get("rating"), place), str(item["id"]), str(rating["_id"]), "", GRADED, ""))
     return rows
 
 
 def _of_rows(rows: Sequence[_Row], texts: Mapping[str, str]) -> JudgementList:
-    y, queries, documents, judges, answers, notes = (list(one) for one in zip(*rows, strict=True))
+    y, queries, documents, judges, answers, notes = (list(item) for item in zip(*rows, strict=True))
     names = (queries, documents, judges, answers, notes)
-    qid, docids, who, kinds, words = (as_texts([plain_text(one) for one in column]) for column in names)
+    qid, docids, who, kinds, words = (as_texts([plain_text(item) for item in column]) for column in names)
     return JudgementList(
         np.array(y, dtype=np.float64), qid, docids, who if any(judges) else None,
         kinds if set(answers) != {GRADED} else None, words if any(notes) else None,

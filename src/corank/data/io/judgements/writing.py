@@ -81,12 +81,12 @@ def _lost(judgements: JudgementList, rule: str) -> list[str]:
     n_notes = 0 if judgements.notes is None else int(np.count_nonzero(judgements.notes != ""))
     notes = "note" + "s" * (n_notes != 1)
     counts = ((n_notes, notes), (judgements.count(UNRATEABLE), "'unrateable'"), (judgements.count(LATER), "'later'"))
-    found = [f"{count} {what}" for count, what in counts if count]
+    result = [f"{count} {what}" for count, what in counts if count]
     if len(judges) > 1:
-        found.insert(0, f"the {len(judges)} judges (each document has the {rule} of its grades)")
+        result.insert(0, f"the {len(judges)} judges (each document has the {rule} of its grades)")
     elif judges:
-        found.insert(0, "the name of the judge")
-    return found
+        result.insert(0, "the name of the judge")
+    return result
 
 
 def _queries(judgements: JudgementList) -> list[str]:
@@ -102,15 +102,15 @@ def _by_query(judgements: JudgementList) -> Iterator[tuple[str, list[tuple[str, 
     names = _queries(judgements)
     order = {query: number for number, query in enumerate(dict.fromkeys(names))}
     rows = sorted(
-        zip(names, judgements.docids.tolist(), judgements.y.tolist(), strict=True), key=lambda one: order[one[0]]
+        zip(names, judgements.docids.tolist(), judgements.y.tolist(), strict=True), key=lambda item: order[item[0]]
     )
-    for query, group in groupby(rows, key=lambda one: one[0]):
+    for query, group in groupby(rows, key=lambda entry: entry[0]):
         yield query, [(document, _grade(grade)) for _, document, grade in group]
 
 
 def _as_table(judgements: JudgementList, name: str, index: str) -> tuple[str, list[str]]:
     columns = [judgements.judges, judgements.answers, judgements.notes]
-    cells = [as_texts([""] * len(judgements)) if one is None else one for one in columns]
+    cells = [as_texts([""] * len(judgements)) if column is None else column for column in columns]
     rows: list[list[object]] = [["query", "query_text", "docid", "rating", "judge", "answer", "explanation"]]
     for query, document, grade, judge, answer, note in zip(
         _queries(judgements), judgements.docids, judgements.y.tolist(), *cells, strict=True
@@ -139,29 +139,29 @@ def _as_book(judgements: JudgementList, name: str, index: str) -> tuple[str, lis
     pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     n = len(judgements)
     judges, notes = (
-        ([""] * n if one is None else one.tolist()) for one in (judgements.judges, judgements.notes)
+        ([""] * n if item is None else item.tolist()) for item in (judgements.judges, judgements.notes)
     )  # fmt: skip
     answers = [GRADED] * n if judgements.answers is None else judgements.answers.tolist()
     for row, query in enumerate(_queries(judgements)):
-        found = pairs.setdefault((query, judgements.docids[row]), [])
+        matches = pairs.setdefault((query, judgements.docids[row]), [])
         grade = float(judgements.y[row])
         if grade != grade and answers[row] == GRADED:
             continue  # an unjudged document
-        found.append(
+        matches.append(
             {
                 "rating": None if grade != grade else grade, "unrateable": answers[row] == UNRATEABLE,
                 "judge_later": answers[row] == LATER, "user_email": judges[row], "explanation": notes[row],
             }
         )  # fmt: skip
-    grades = sorted({_grade(one) for one in judgements.y.tolist() if one == one})
+    grades = sorted({_grade(item) for item in judgements.y.tolist() if item == item})
     book: dict[str, Any] = {
-        "name": name, "scale": grades, "scale_with_labels": {str(one): "" for one in grades},
+        "name": name, "scale": grades, "scale_with_labels": {str(item): "" for item in grades},
         "query_doc_pairs": [
             {
                 "query_text": judgements.text_of(query), "doc_id": document, "position": None, "information_need": "",
-                "document_fields": {}, "notes": "", "options": {}, "judgements": found,
+                "document_fields": {}, "notes": "", "options": {}, "judgements": result,
             }
-            for (query, document), found in pairs.items()
+            for (query, document), result in pairs.items()
         ],
     }  # fmt: skip
     lost = {query for query in judgements.query_texts if judgements.query_texts[query] != query}
@@ -170,7 +170,7 @@ def _as_book(judgements: JudgementList, name: str, index: str) -> tuple[str, lis
 
 def _as_workbench(judgements: JudgementList, name: str, index: str) -> tuple[str, list[str]]:
     ratings = [
-        {"query": judgements.text_of(query), "ratings": [{"docId": one, "rating": grade} for one, grade in graded]}
+        {"query": judgements.text_of(query), "ratings": [{"docId": item, "rating": grade} for item, grade in graded]}
         for query, graded in _by_query(judgements)
     ]
     value = {"name": name, "description": "", "type": "IMPORT_JUDGMENT", "judgmentRatings": ratings}
@@ -230,9 +230,9 @@ def _as_pairs(judgements: JudgementList, name: str, index: str) -> tuple[str, li
 
 def encode_name(name: str) -> str:
     """Percent-encode the blanks of a name, so that it is one word; a name without blanks stays as it is."""
-    if not any(one.isspace() for one in name):
+    if not any(item.isspace() for item in name):
         return name
-    return "".join(quote(one) if one.isspace() or one == "%" else one for one in name)
+    return "".join(quote(item) if item.isspace() or item == "%" else item for item in name)
 
 
 def decode_name(name: str) -> str:

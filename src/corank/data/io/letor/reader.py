@@ -228,9 +228,9 @@ def as_precision(dtype: DTypeLike, layout: str) -> np.dtype[Any]:
 
 def explain(pieces: Pieces, fault: Fault, n_features: int | None) -> InputError:
     """Return the error for a parser fault: file, line, column, what was expected and what was found."""
-    text, at = pieces.locate(fault.position)
-    line, column = text.locate(at)
-    return InputError(f"{text}, line {line}, column {column}: {_reason(text, at, fault.code, n_features)}.")
+    text, i = pieces.locate(fault.position)
+    line, column = text.locate(i)
+    return InputError(f"{text}, line {line}, column {column}: {_reason(text, i, fault.code, n_features)}.")
 
 
 def _reason(text: TextFile, at: int, code: int, n_features: int | None) -> str:

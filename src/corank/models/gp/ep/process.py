@@ -227,13 +227,13 @@ class ProcessMixture(Part):
         """The maps, each with the numbers of its processes and the processes."""
         parts = self.parts
         for number, phi in enumerate(self.maps):
-            yield phi, [(at, parts[at]) for at in np.flatnonzero(self.map_numbers == number).tolist()]
+            yield phi, [(i, parts[i]) for i in np.flatnonzero(self.map_numbers == number).tolist()]
 
     def _means(self) -> list[PosteriorProcess]:
         """One process for each map, whose means add up to the mean."""
         w = self.weights
         return [
-            PosteriorProcess(phi, np.asarray(sum(w[at] * part.mu for at, part in numbers)), numbers[0][1].factor)
+            PosteriorProcess(phi, np.asarray(sum(w[i] * part.mu for i, part in numbers)), numbers[0][1].factor)
             for phi, numbers in self._by_map()
         ]
 

@@ -125,12 +125,12 @@ class Grid:
         """Points at a distance of one step; h has the steps of `_SHARES`."""
         width, share, noise = point
         if self.has_widths and share > 0.0:
-            yield from ((at, share, noise) for at in _near(width, step, _WIDTHS[0], _WIDTHS[-1]))
+            yield from ((i, share, noise) for i in _near(width, step, _WIDTHS[0], _WIDTHS[-1]))
         if self.has_shares:
             # γ has no effect for h = 0: only one point has it
-            yield from ((width if at else 0.0, at, noise) for at in _near(share, 1.0, 0.0, len(_SHARES) - 1.0))
+            yield from ((width if i else 0.0, i, noise) for i in _near(share, 1.0, 0.0, len(_SHARES) - 1.0))
         if self.sigma is None:
-            yield from ((width, share, at) for at in _near(noise, step, *_NOISES))
+            yield from ((width, share, i) for i in _near(noise, step, *_NOISES))
 
     def log_prior(self, point: Point, step: float) -> float:
         """Logarithm of the prior probability of a point."""
@@ -198,19 +198,19 @@ def candidates(grid: Grid, weighted_pairs: WeightedPairs, L: Any) -> tuple[list[
         sites = replace(sites, noise=np.full(len(sites), 2.0 * grid.noise(point) ** 2))
         return settle(R, sites, precision, start)
 
-    n_calls, at, step = 0, grid.start(), 1.0
+    n_calls, i, step = 0, grid.start(), 1.0
     while True:
-        found = _explored(grid, evidence, at, step)
-        n_calls += len(found)
-        log_posterior = np.array([value for value, _ in found.values()])
+        result = _explored(grid, evidence, i, step)
+        n_calls += len(result)
+        log_posterior = np.array([value for value, _ in result.values()])
         weights = np.exp(log_posterior - logsumexp(log_posterior))
         if step < 1.0 or weights.max() < _PEAK or not grid.has_widths:
             break
-        at, step = list(found)[int(weights.argmax())], _SHORT
-    kept = [point for point, weight in zip(found, weights, strict=True) if weight >= _LEAST * weights.max()]
+        i, step = list(result)[int(weights.argmax())], _SHORT
+    kept = [point for point, weight in zip(result, weights, strict=True) if weight >= _LEAST * weights.max()]
     views = {kernel: grid.mixed(*kernel) for kernel in sorted({point[:2] for point in kept})}
     return [
-        Candidate(views[point[:2]], grid.noise(point), grid.log_prior(point, step), *found[point])
+        Candidate(views[point[:2]], grid.noise(point), grid.log_prior(point, step), *result[point])
         for point in sorted(kept)
     ], n_calls
 
@@ -218,36 +218,36 @@ def candidates(grid: Grid, weighted_pairs: WeightedPairs, L: Any) -> tuple[list[
 def most_probable(families: list[tuple[list[Candidate], float]]) -> list[Candidate]:
     """Join candidates of different kinds of kernels, and leave out improbable ones."""
     joined = [
-        replace(one, log_prior=one.log_prior + factor, log_posterior=one.log_posterior + factor)
-        for found, factor in families
-        for one in found
+        replace(item, log_prior=item.log_prior + factor, log_posterior=item.log_posterior + factor)
+        for result, factor in families
+        for item in result
     ]
-    best = max(one.log_posterior for one in joined)
-    return [one for one in joined if one.log_posterior >= best + np.log(_LEAST)]
+    best = max(item.log_posterior for item in joined)
+    return [item for item in joined if item.log_posterior >= best + np.log(_LEAST)]
 
 
 def _explored(
     grid: Grid, evidence: Callable[[Point, Start | None], Approximation], at: Point, step: float
 ) -> dict[Point, tuple[float, Start | None]]:
     """Log posterior (up to a constant) and sites of the points that were reached from `at`."""
-    found: dict[Point, tuple[float, Start | None]] = {}
+    result: dict[Point, tuple[float, Start | None]] = {}
     waiting: list[Point] = []
 
     def visit(point: Point, start: Start | None) -> None:
-        if point not in found:
+        if point not in result:
             approximation = evidence(point, start)
-            found[point] = approximation.log_evidence + grid.log_prior(point, step), start_of(approximation)
+            result[point] = approximation.log_evidence + grid.log_prior(point, step), start_of(approximation)
             waiting.append(point)
 
     visit(at, None)
     while waiting:
-        point = max(waiting, key=lambda each: found[each][0])
-        if found[point][0] < max(value for value, _ in found.values()) + np.log(_LEAST):
+        point = max(waiting, key=lambda each: result[each][0])
+        if result[point][0] < max(value for value, _ in result.values()) + np.log(_LEAST):
             break
         waiting.remove(point)
         for neighbour in grid.neighbours(point, step):
-            visit(neighbour, found[point][1])
-    return found
+            visit(neighbour, result[point][1])
+    return result
 
 
 def _with_graph(K: Floats, L: Any, sites: Any) -> tuple[Any, ...]:
@@ -261,4 +261,4 @@ def _log_density(noise: Any) -> Any:
 
 
 def _near(value: float, step: float, least: float, most: float) -> list[float]:
-    return [at for at in (value - step, value + step) if least <= at <= most]
+    return [i for i in (value - step, value + step) if least <= i <= most]

@@ -264,11 +264,11 @@ class PreferenceGP(PreferencePosterior):
         basis = self._basis(view, data, size, for_basis)
         families: list[tuple[list[Candidate], float]] = []
         n_calls = 0
-        for one in views:
-            of_kernel, calls = self._candidates(one, items, answers, L, basis, for_learning)
+        for entry in views:
+            of_kernel, calls = self._candidates(entry, items, answers, L, basis, for_learning)
             families += of_kernel
             n_calls += calls
-        found = most_probable(families)
+        result = most_probable(families)
 
         def prior_of(view: View) -> PriorFeatures:
             if basis is not None:
@@ -276,10 +276,10 @@ class PreferenceGP(PreferencePosterior):
                 return on_basis(phi, items, sites, None if L is None else precision_on_basis(phi, items, L))
             return exact(view, items, sites) if L is None else on_graph(view, items, sites, L)
 
-        priors = {id(one.view): prior_of(one.view) for one in {id(one.view): one for one in found}.values()}
+        priors = {id(item.view): prior_of(item.view) for item in {id(item.view): item for item in result}.values()}
         parts = [
-            Part.of(priors[id(one.view)], one.sigma, one.log_prior, one.start if basis is None else None)
-            for one in found
+            Part.of(priors[id(item.view)], item.sigma, item.log_prior, item.start if basis is None else None)
+            for item in result
         ]
         return _fitted(parts, n_calls, rows=items, sites=sites, graph=L, is_exact=basis is None)
 
@@ -301,10 +301,10 @@ class PreferenceGP(PreferencePosterior):
             options: dict[str, Any] = {"n_restarts": self.n_restarts, "rng": rng}
             views, best, n_calls = fit_hyperparameters(view, items, sample, graph, self.sigma, **options)
         families = []
-        for one, log_weight in views:
-            grid = Grid.of(one, items, self.sigma, learn=self.learn, has_own=basis is None, best=best, rng=rng)
-            found, n_averaged = candidates(grid, sample, graph)
-            families.append((found, log_weight))
+        for item, log_weight in views:
+            grid = Grid.of(item, items, self.sigma, learn=self.learn, has_own=basis is None, best=best, rng=rng)
+            result, n_averaged = candidates(grid, sample, graph)
+            families.append((result, log_weight))
             n_calls += n_averaged
         return families, n_calls
 
