@@ -23,7 +23,7 @@ from scipy import sparse
 
 from corank.metrics import ndcg
 from corank.models.lambdarank import Lambda, LambdaRank
-from corank.models.lambdarank.lists import Lists
+from corank.models.lambdarank.terms import Lists
 
 GRADES = [0.5, 0.3, 0.15, 0.03, 0.02]
 N_FEATURES = 46

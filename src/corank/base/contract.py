@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
+from inspect import signature
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -75,11 +76,11 @@ L = TypeVar("L", bound=Learner)
 
 LIGHTGBM_ARGUMENTS = {
     "init_score": "pass it as prior, to fit and to predict",
-    "callbacks": "set early_stopping=True, n_iter_no_change=5 and verbose=True, and read validation_errors_",
+    "callbacks": "only LambdaRank(scorer='trees') calls them",
     "eval_at": "set metric='nDCG@10'",
     "eval_metric": "set metric='nDCG@10'",
     "eval_names": "there is one eval_set, whose errors are validation_errors_",
-    "categorical_feature": "encode categories as columns of 0 and 1",
+    "categorical_feature": "encode categories as columns of 0 and 1, by pandas.get_dummies(X)",
     "feature_name": "pass a DataFrame, whose column names are kept",
 }
 """Arguments of LightGBM's ``fit`` that have another name here, and what to write."""
@@ -89,6 +90,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def named_after_y(fit: F) -> F:
     """Let ``fit`` refuse a third value by position, which LightGBM and scikit-learn read as different things."""
+    refused = set(LIGHTGBM_ARGUMENTS) - set(signature(fit).parameters)
 
     @wraps(fit)
     def checked(self: Any, X: Any, y: Any = None, *more: Any, **named: Any) -> Any:
@@ -97,7 +99,7 @@ def named_after_y(fit: F) -> F:
                 f"{type(self).__name__}.fit takes X and y by position, but {len(more)} more values were given; name "
                 "them, as in fit(X, y, qid=qid) or fit(X, y, group=sizes)."
             )
-        if strange := sorted(set(named) & set(LIGHTGBM_ARGUMENTS)):
+        if strange := sorted(refused & set(named)):
             raise InputTypeError(f"fit has no {strange[0]}; {LIGHTGBM_ARGUMENTS[strange[0]]}.")
         return fit(self, X, y, **named)
 

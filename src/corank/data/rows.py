@@ -220,4 +220,9 @@ def _explain(X: Any, error: Exception) -> str:
         return f"X has shape {shape}; pass a table of shape (n_rows, n_features). Reshape your data."
     if 0 in shape:
         return f"X is empty: {error}"
-    return f"X cannot be read as a table of numbers ({reason(error)}); convert or drop values that are not numbers."
+    result = f"X cannot be read as a table of numbers ({reason(error)})"
+    kinds = zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=False)
+    names = [repr(name) for name, kind in kinds if str(kind) in ("category", "str", "string")]
+    if names:
+        return f"{result}; encode {', '.join(names[:5])} by pandas.get_dummies(X), or drop them."
+    return f"{result}; convert or drop values that are not numbers."

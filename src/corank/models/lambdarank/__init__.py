@@ -1,7 +1,6 @@
 """LambdaRank: learn from gradients of your choice with three scorers; check whether they derive from a cost."""
 
-from corank.models.lambdarank.check import LambdaCheck, check_lambda
-from corank.models.lambdarank.field import Potential, potential
+from corank.models.lambdarank.check import LambdaCheck, Potential, check_lambda, potential
 from corank.models.lambdarank.lambdarank import LambdaRank
 from corank.models.lambdarank.lambdas import Lambda
 from corank.models.lambdarank.terms import LAMBDAS, Term

@@ -8,17 +8,252 @@ uses the gradient of the cost itself, has J there.) The result is numerical evid
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.models.lambdarank.field import Discontinuity, LambdaField
+from corank.data.inputs import as_numbers, as_scores
+from corank.errors import InputError
+from corank.models.lambdarank.lambdas import Lambda
 from corank.parameters import check_values, integer, rng_of, seed
 
 Floats = NDArray[np.float64]
+
+# steps of finite differences, and the distance from a tie at which its two sides are evaluated
+_STEP, _SIDE = 1e-5, 1e-7
+# a Jacobian that changes by more than this share when its step is halved was taken across a kink
+_SMOOTH = 1e-3
+# draws after which a field is assumed to be smooth nowhere
+_DRAWS = 100
+# intervals of a line, the number of them that are searched further, and the width at which the search ends
+_INTERVALS, _SUSPECTS, _NARROW = 200, 6, 1e-7
+# step of the finite differences of a potential, and the relative error above which its gradient is not λ
+_POTENTIAL_STEP, _WRONG = 1e-4, 1e-5
+
+# Lobatto's rule of eight points: the ends, and the roots of the derivative of the seventh Legendre polynomial
+_LEGENDRE = np.polynomial.Legendre.basis(7)
+_NODES = np.r_[-1.0, np.sort(_LEGENDRE.deriv().roots().real), 1.0]
+_WEIGHTS = 2.0 / (8 * 7 * _LEGENDRE(_NODES) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Discontinuity:
+    """A point where λ jumps or has a kink."""
+
+    scores: Floats  # the point
+    jump: Floats  # change of λ across it; zeros at a kink
+    direction: Floats  # unit vector along which it was crossed
+    pair: tuple[int, int]  # the two rows that are affected most
+
+    @property
+    def gap(self) -> float:
+        """Difference of the scores of the pair."""
+        return float(self.scores[self.pair[0]] - self.scores[self.pair[1]])
+
+
+@dataclass(frozen=True, eq=False)
+class LambdaField:
+    """
+    λ of one query as a function of its scores.
+
+    own_jacobian: takes scores and grades and returns ∂λ_i/∂s_j, if the user provides it.
+    """
+
+    lambdas: Lambda  # takes scores and grades
+    labels: Floats  # grades
+    own_jacobian: Callable[[Floats, Floats], Any] | None = None
+
+    @classmethod
+    def of(cls, lambdas: Any, labels: ArrayLike | None, n: int, jacobian: Any = None) -> LambdaField:
+        """Parse the arguments of `check_lambda`."""
+        y = np.arange(n, dtype=np.float64) % 3 if labels is None else as_scores(labels, np.size(labels))
+        if len(y) < 2 or np.isnan(y).any():
+            raise InputError(f"labels has {len(y)} grades or contains NaN; pass two or more grades of one query.")
+        return cls(Lambda.of(lambdas), y, jacobian)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    def __call__(self, scores: Floats) -> Floats:
+        """Return λ at some scores."""
+        return self.lambdas(scores, self.labels)
+
+    def jacobian(self, scores: Floats, step: float = _STEP) -> Floats:
+        """Return J_ij = ∂λ_i/∂s_j: by the user's function, or by central differences."""
+        if self.own_jacobian is not None:
+            return np.asarray(self.own_jacobian(scores, self.labels), dtype=np.float64)
+        columns = [(self(scores + e) - self(scores - e)) / (2.0 * step) for e in step * np.eye(self.n)]
+        return np.array(columns).T
+
+    def smooth_points(
+        self, n_points: int, rng: np.random.Generator, step: float = _STEP
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """Yield random scores, none of them within `step` of a kink, and the Jacobian there."""
+        for _ in range(n_points):
+            for _ in range(_DRAWS):
+                s = rng.normal(size=self.n)
+                item, other = self.jacobian(s, step), self.jacobian(s, 0.5 * step)
+                if np.abs(item - other).max() <= _SMOOTH * (1.0 + np.abs(item).max()):
+                    yield s, item
+                    break
+            else:
+                raise InputError(
+                    f"'{self.lambdas}' has a kink at every point tried; check that it is a function of the scores."
+                )
+
+    def jumps_at_ties(self, n_points: int, rng: np.random.Generator) -> Iterator[Discontinuity]:
+        """Yield the jumps, which may be zero, at scores where two rows are tied."""
+        for a, b in combinations(range(self.n), 2):
+            across = np.zeros(self.n)
+            across[[a, b]] = np.array([1.0, -1.0]) / np.sqrt(2.0)
+            for _ in range(n_points):
+                s = rng.normal(size=self.n)
+                s[[a, b]] = s[[a, b]].mean()
+                yield Discontinuity(s, self(s + _SIDE * across) - self(s - _SIDE * across), across, (a, b))
+
+    def discontinuities_on_a_line(self, rng: np.random.Generator, size: float) -> Iterator[Discontinuity]:
+        """Yield jumps and kinks on a random line: intervals in which λ is far from linear."""
+        start, direction = rng.normal(size=self.n), rng.normal(size=self.n)
+        direction /= np.linalg.norm(direction)
+
+        def value_at(t: float) -> Floats:
+            return self(start + t * direction)
+
+        ends = np.linspace(-3.0, 3.0, 2 * _INTERVALS + 1)
+        values = np.array([value_at(t) for t in ends])
+        second_differences = np.abs(values[:-2:2] - 2.0 * values[1:-1:2] + values[2::2]).max(axis=1)
+        for interval in np.argsort(-second_differences)[:_SUSPECTS]:
+            low, high = _narrow(value_at, ends[2 * interval], ends[2 * interval + 2])
+            middle, wide = 0.5 * (low + high), 1e3 * _NARROW
+            jump = value_at(high) - value_at(low)
+            before = (value_at(middle - wide) - value_at(middle - 2.0 * wide)) / wide
+            after = (value_at(middle + 2.0 * wide) - value_at(middle + wide)) / wide
+            change = jump if np.abs(jump).max() > 1e-3 * size else after - before
+            if np.abs(change).max() > 1e-2 * size or change is jump:
+                is_jump = 1.0 if change is jump else 0.0
+                scores = start + middle * direction
+                yield Discontinuity(scores, is_jump * jump, direction, _affected_pair(scores, change))
+
+    def work(self, start: Floats, end: Floats) -> float:
+        """Return ∫ λ·ds on the straight path from `start` to `end`."""
+        path = end - start
+        first, second = np.triu_indices(self.n, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ties = -(start[first] - start[second]) / (path[first] - path[second])
+        stops = np.unique(np.r_[np.linspace(0.0, 1.0, 5), ties[(ties > 0.0) & (ties < 1.0)]])
+
+        def power(t: float) -> float:
+            return float(self(start + t * path) @ path)
+
+        total = 0.0
+        for low, high in pairwise(stops):
+            # exactly at a tie, λ may differ from both sides
+            edge = 1e-9 * (high - low)
+            first, last = low + edge, high - edge
+            total += _halved(power, first, last, _lobatto(power, first, last)) + edge * (power(first) + power(last))
+        return total
+
+
+def _lobatto(f: Callable[[float], float], low: float, high: float) -> float:
+    """Integrate by Lobatto's rule, which includes the ends, so that kinks near them are noticed."""
+    half = 0.5 * (high - low)
+    return half * float(_WEIGHTS @ [f(low + half * (1.0 + x)) for x in _NODES])
+
+
+def _halved(f: Callable[[float], float], low: float, high: float, total: float) -> float:
+    """Integrate by bisection until the halves add up to the whole; around a kink, down to tiny intervals."""
+    middle = 0.5 * (low + high)
+    left, right = _lobatto(f, low, middle), _lobatto(f, middle, high)
+    if abs(left + right - total) <= 1e-14 * (1.0 + abs(total)) or high - low < 1e-8:
+        return left + right
+    return _halved(f, low, middle, left) + _halved(f, middle, high, right)
+
+
+def _affected_pair(scores: Floats, change: Floats) -> tuple[int, int]:
+    """The two rows that are tied or, without ties, those whose λ change most."""
+    order = np.argsort(scores)
+    gaps = np.diff(scores[order])
+    nearest = int(np.argmin(gaps))
+    if gaps[nearest] < 1e-5:
+        return int(order[nearest + 1]), int(order[nearest])
+    first, second = np.argsort(-np.abs(change))[:2]
+    return int(first), int(second)
+
+
+def _narrow(value_at: Callable[[float], Floats], low: float, high: float) -> tuple[float, float]:
+    """Halve an interval, keeping the half with the largest second difference of λ."""
+    f = [value_at(t) for t in np.linspace(low, high, 5)]
+    while high - low > _NARROW:
+        quarter = 0.25 * (high - low)
+        k = int(np.argmax([np.abs(f[k] - 2.0 * f[k + 1] + f[k + 2]).max() for k in (0, 1, 2)]))
+        low, high = low + k * quarter, low + (k + 2) * quarter
+        f = [f[k], value_at(low + 0.5 * quarter), f[k + 1], value_at(low + 1.5 * quarter), f[k + 2]]
+    return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class Potential:
+    """
+    The cost whose negative gradient is λ, for one query; it is zero at zero scores. Call it with scores.
+
+    error: Largest difference between λ and finite differences of the cost at random scores, relative to the largest λ.
+    path_error: Largest difference between the decrease of the cost and the work along the straight path between random
+        scores, relative to the length of the path times the largest λ. It detects λ that are gradients of a different
+        cost in each order of the rows.
+    """
+
+    name: str  # the λ
+    labels: Floats  # grades of the query
+    error: float
+    path_error: float
+    _field: LambdaField
+
+    def __call__(self, scores: ArrayLike) -> float:
+        """Return the cost of some scores."""
+        s = as_numbers(scores, "scores", "score")
+        if len(s) != len(self.labels) or not np.isfinite(s).all():
+            raise InputError(f"scores is {scores!r}; pass {len(self.labels)} finite scores, one for each label.")
+        return _cost(self._field, s)
+
+
+def potential(lambdas: Any, labels: ArrayLike, *, n_points: int = 10, random_state: Any = 0) -> Potential:
+    """Rebuild the cost whose negative gradient is λ, and verify it."""
+    check_values({"n_points": n_points, "random_state": random_state}, {"n_points": integer(1), "random_state": seed})
+    field, rng = LambdaField.of(lambdas, labels, 0), rng_of(random_state)
+    points = [s for s, _ in field.smooth_points(n_points, rng, _POTENTIAL_STEP)]
+    values = np.array([field(s) for s in points])
+    size = float(np.abs(values).max()) or 1.0
+    errors = [np.abs(_cost_gradient(field, s) - value).max() / size for s, value in zip(points, values, strict=True)]
+    path_errors = [_path_error(field, s, rng.normal(size=field.n)) / size for s in points]
+    if max(*errors, *path_errors) > _WRONG:
+        what, wrong = ("gradient", errors) if max(errors) > _WRONG else ("decrease along paths", path_errors)
+        where = ", ".join(f"{x:.3g}" for x in points[int(np.argmax(wrong))])
+        raise InputError(
+            f"'{field.lambdas}' has no cost: the {what} of its integral differs from λ by {max(wrong):.2g} of the "
+            f"largest λ at s = ({where}); see check_lambda."
+        )
+    return Potential(str(field.lambdas), field.labels, float(max(errors)), float(max(path_errors)), field)
+
+
+def _cost_gradient(field: LambdaField, scores: Floats) -> Floats:
+    steps = _POTENTIAL_STEP * np.eye(field.n)
+    return np.array([_cost(field, scores - e) - _cost(field, scores + e) for e in steps]) / (2.0 * _POTENTIAL_STEP)
+
+
+def _path_error(field: LambdaField, start: Floats, end: Floats) -> float:
+    gap = _cost(field, start) - _cost(field, end) - field.work(start, end)
+    return abs(gap) / float(np.linalg.norm(end - start))
+
+
+def _cost(field: LambdaField, scores: Floats) -> float:
+    return -field.work(np.zeros(field.n), scores)
+
 
 # treated as zero, relative to the size of λ
 _ZERO = 1e-5

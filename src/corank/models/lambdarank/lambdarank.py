@@ -34,22 +34,20 @@ from corank.errors import InputError, import_extra
 from corank.fitted import Relations
 from corank.metrics import parse_metric
 from corank.models.lambdarank.lambdas import Lambda
-from corank.models.lambdarank.lists import Lists
-from corank.models.lambdarank.scorers import (
+from corank.models.lambdarank.terms import Lists
+from corank.models.lambdarank.training import (
     GradientScorer,
+    LambdaProblem,
     Linear,
     Perceptron,
-    column_mean,
-    network_inputs,
-    score_network,
-)
-from corank.models.lambdarank.training import (
-    LambdaProblem,
     StepSettings,
     TrainingResult,
     TrainingState,
     ValidationRows,
     check_stored,
+    column_mean,
+    network_inputs,
+    score_network,
     train,
 )
 from corank.models.lambdarank.tree_ensemble import TreeEnsemble
@@ -279,6 +277,7 @@ class LambdaRank(Ranker):
         prior: ArrayLike | None = None,
         eval_set: Any = None,
         eval_group: Any = None,
+        callbacks: Any = None,
         group: ArrayLike | None = None,
     ) -> Self:
         """
@@ -293,6 +292,8 @@ class LambdaRank(Ranker):
             has one. LightGBM's list [(X, y)] is read with `eval_group`.
         eval_group : list of one array, optional
             LightGBM's sizes of the queries of `eval_set`.
+        callbacks : list of callables, optional
+            LightGBM's callbacks, such as ``lightgbm.early_stopping(5)``; with trees only.
         group : array-like of int, optional
             LightGBM's sizes of queries whose rows are adjacent, instead of qid.
 
@@ -308,7 +309,10 @@ class LambdaRank(Ranker):
         if eval_group is not None or isinstance(eval_set, list):
             eval_set = _with_group(eval_set, eval_group)
         inputs, weights = (X, y, qid, pairs), (sample_weight, pair_weight)
-        fit = None if eval_set is None else partial(self._fit, eval_set=eval_set)
+        if callbacks and self.scorer != "trees":
+            raise InputError(f"callbacks were given, but scorer is {self.scorer!r}; set scorer='trees'.")
+        more = {name: value for name, value in (("eval_set", eval_set), ("callbacks", callbacks)) if value is not None}
+        fit = partial(self._fit, **more) if more else None
         return self._learn(inputs, weights, prior, continues=self._continues, fit=fit, holds_out=eval_set is None)
 
     @available_if(_is_trained_by_steps)  # type: ignore[untyped-decorator]
@@ -459,6 +463,7 @@ class LambdaRank(Ranker):
         rng: np.random.Generator,
         eval_set: Any = None,
         continues: bool | None = None,
+        callbacks: Any = (),
     ) -> FittedLambdaRank:
         metric = self.metric or self._lambda.metric
         validation = None
@@ -470,7 +475,7 @@ class LambdaRank(Ranker):
         n_skipped = self._n_skipped(data)
         if self.scorer == "trees":
             own = {**(self.tree_params or {}), **({} if self.num_leaves is None else {"num_leaves": self.num_leaves})}
-            boosted = boost(data.X, problem, self._settings, own, self.n_jobs, rng, validation)
+            boosted = boost(data.X, problem, self._settings, own, self.n_jobs, rng, validation, callbacks)
             errors = boosted.errors if len(boosted.errors) else None
             fitted = FittedLambdaRank(boosted.trees.n_trees, n_skipped, trees=boosted.trees, validation_errors=errors)
             return self._finished(fitted, boosted)

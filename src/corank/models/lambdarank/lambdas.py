@@ -20,8 +20,7 @@ from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores
 from corank.errors import InputError, suggest_names
 from corank.fitted import Part
-from corank.models.lambdarank.lists import Lists
-from corank.models.lambdarank.terms import LAMBDAS, OWN, Term
+from corank.models.lambdarank.terms import LAMBDAS, OWN, Lists, Term
 
 Floats = NDArray[np.float64]
 

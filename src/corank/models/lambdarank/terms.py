@@ -1,5 +1,5 @@
 """
-The registry of λ (`LAMBDAS`), and Term: one λ of a weighted sum.
+The registry of λ (`LAMBDAS`), Term: one λ of a weighted sum, and Lists: the judged rows of a problem by query.
 
 An entry of the registry describes a λ and holds the function that adds its values for many queries. A λ of the user's
 is a function of the scores and grades of one query, in Python or compiled by numba.
@@ -7,10 +7,9 @@ is a function of the scores and grades of one query, in Python or compiled by nu
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -19,12 +18,88 @@ from numpy.typing import NDArray
 
 from corank.core.lists.list_lambdas import AP, ERR, RR, add_ndcg, add_swaps
 from corank.core.lists.pair_lambdas import LOGISTIC, RAMP, add_pairs, add_preferences, add_winner
+from corank.data.queries import take_blocks
+from corank.data.ranking import RankingData
 from corank.errors import InputError, reason
 from corank.fitted import Part
-from corank.models.lambdarank.lists import Lists
 from corank.parameters import Rule, is_integer, number
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """
+    Rows to learn from, grouped by query.
+
+    pairs (n_pairs, 2): preferences between positions among `rows`, winner first, in order of their query; or None.
+    """
+
+    rows: Integers  # (n,): numbers of the rows in the problem
+    starts: Integers  # (n_queries + 1,): where each query begins among them
+    labels: Floats  # (n,): grades; zeros if preferences are given instead
+    weights: Floats  # (n,): weights of the rows
+    pairs: Integers | None = None
+    pair_weights: Floats | None = None  # (n_pairs,): their weights, those of the two rows included
+    pair_starts: Integers | None = None  # (n_queries + 1,): where the preferences of each query begin
+
+    @classmethod
+    def of(cls, data: RankingData, *, with_pairs_only: bool = False) -> Lists:
+        """Select the judged rows of a problem."""
+        codes = data.queries.codes
+        is_wanted = np.zeros(data.n_rows, dtype=bool)
+        is_wanted[data.scored_rows] = True
+        if with_pairs_only and data.y is not None:
+            # rows of weight zero are in no pair
+            low, high = np.full(len(data.queries), np.inf), np.full(len(data.queries), -np.inf)
+            np.minimum.at(low, codes[data.scored_rows], data.y[data.scored_rows])
+            np.maximum.at(high, codes[data.scored_rows], data.y[data.scored_rows])
+            is_wanted &= (low < high)[codes]
+        rows = data.queries.order[is_wanted[data.queries.order]]
+        # queries are in order of first appearance, so the codes of these rows never decrease
+        kept, counts = np.unique(codes[rows], return_counts=True)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        weights = data.weight_of(rows)
+        if data.pairs is None:
+            assert data.y is not None
+            return cls(rows, starts, np.ascontiguousarray(data.y[rows]), weights)
+        position = np.empty(data.n_rows, dtype=np.int64)
+        position[rows] = np.arange(len(rows))
+        counted = np.flatnonzero(data.pair_weight > 0.0)
+        counted = counted[np.argsort(codes[data.pairs[counted, 0]], kind="stable")]
+        pair_starts = np.searchsorted(codes[data.pairs[counted, 0]], np.append(kept, len(data.queries)))
+        pairs = position[data.pairs[counted]]
+        return cls(rows, starts, np.zeros(len(rows)), weights, pairs, data.pair_weight[counted], pair_starts)
+
+    @classmethod
+    def of_query(cls, labels: Floats) -> Lists:
+        """Make one query of rows of weight 1."""
+        n = len(labels)
+        return cls(np.arange(n), np.array([0, n], dtype=np.int64), labels, np.ones(n))
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.starts) - 1
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the rows of each query have the same weight."""
+        return bool((self.weights == np.repeat(self.weights[self.starts[:-1]], np.diff(self.starts))).all())
+
+    def select(self, queries: Integers) -> tuple[Lists, Integers]:
+        """Select queries."""
+        positions, starts = take_blocks(self.starts, queries)
+        rows, labels, weights = self.rows[positions], self.labels[positions], self.weights[positions]
+        if self.pairs is None or self.pair_starts is None or self.pair_weights is None:
+            return Lists(rows, starts, labels, weights), positions
+        chosen, pair_starts = take_blocks(self.pair_starts, queries)
+        shift = np.repeat(starts[:-1] - self.starts[queries], np.diff(pair_starts))
+        pairs = self.pairs[chosen] + shift[:, None]
+        return Lists(rows, starts, labels, weights, pairs, self.pair_weights[chosen], pair_starts), positions
+
+
 Add = Callable[["Term", Lists, Floats, Floats, int, int], None]
 
 # number of ranks with a discount of their own; a row of large weight takes many ranks
@@ -157,15 +232,9 @@ def find_function(path: str) -> Callable[..., Any]:
 def _own(term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
     """Apply a function of the user's query by query; a query has the weight of its first row."""
     function = term.function or find_function(term.name)
-    own = np.zeros((2, len(scores)))
-    starts = lists.starts
-    if _is_compiled(function) and first < last:
-        some = slice(starts[first], starts[first + 1])
-        gives_curvatures = isinstance(function(scores[some], lists.labels[some]), tuple)
-        _loop(gives_curvatures)(function, scores, lists.labels, starts, own, first, last)
-    else:
-        for q in range(first, last):
-            _add_query(function, scores, lists.labels, slice(starts[q], starts[q + 1]), own)
+    own, starts = np.zeros((2, len(scores))), lists.starts
+    for q in range(first, last):
+        _add_query(function, scores, lists.labels, slice(starts[q], starts[q + 1]), own)
     rows = slice(starts[first], starts[last])
     if not np.isfinite(own[:, rows]).all():
         raise InputError(
@@ -173,12 +242,6 @@ def _own(term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last
         )
     weights = lists.weights[np.repeat(starts[first:last], np.diff(starts[first : last + 1]))]
     out[:, rows] += term.factor * weights * own[:, rows]
-
-
-def _is_compiled(function: Callable[..., Any]) -> bool:
-    """Return whether numba compiles a function; it was imported if so."""
-    dispatchers = sys.modules.get("numba.core.dispatcher")
-    return dispatchers is not None and isinstance(function, dispatchers.Dispatcher)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -204,31 +267,6 @@ def _add_query(function: Callable[..., Any], scores: Floats, labels: Floats, row
             )
     own[0, rows] = lambdas
     own[1, rows] = np.abs(own[0, rows]) if curvatures is None else curvatures
-
-
-@cache
-def _loop(gives_curvatures: bool) -> Callable[..., None]:
-    """Compile the loop over queries; with a function as an argument it is compiled anew in every process."""
-    import numba
-
-    if gives_curvatures:
-
-        def loop(function, scores, labels, starts, own, first, last):  # type: ignore[no-untyped-def]
-            for q in range(first, last):
-                begin, end = starts[q], starts[q + 1]
-                lambdas, curvatures = function(scores[begin:end], labels[begin:end])
-                own[0, begin:end] = lambdas
-                own[1, begin:end] = curvatures
-    else:
-
-        def loop(function, scores, labels, starts, own, first, last):  # type: ignore[no-untyped-def]
-            for q in range(first, last):
-                begin, end = starts[q], starts[q + 1]
-                lambdas = function(scores[begin:end], labels[begin:end])
-                own[0, begin:end] = lambdas
-                own[1, begin:end] = np.abs(lambdas)
-
-    return numba.njit(nogil=True)(loop)
 
 
 LAMBDAS: dict[str, LambdaKind] = {

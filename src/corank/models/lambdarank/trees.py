@@ -9,6 +9,7 @@ LightGBM, lose that.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,8 +81,9 @@ def boost(
     n_jobs: int | None,
     rng: np.random.Generator,
     validation: ValidationRows | None,
+    callbacks: Sequence[Callable[[Any], None]] = (),
 ) -> BoostingResult:
-    """Boost trees."""
+    """Boost trees; LightGBM's callbacks get the metric of the validation rows after every tree."""
     lightgbm = import_extra("lightgbm", "trees")
     threads = 1 if n_jobs is None else min(n_threads(n_jobs), max(1, len(problem.lists.rows) // _ROWS_PER_THREAD))
     smallest = min(DEFAULTS["min_sum_hessian_in_leaf"], _LEAST * float(problem.lists.weights.sum()))
@@ -127,10 +129,19 @@ def boost(
         raise InputError(f"LightGBM refuses tree_params {own} ({reason(error)}); change them.") from error
     running = RunningScores(booster, validation)
     best, n, interrupted = 0, 0, False
-    checks = set(settings.checks)
+    checks = set(range(n_steps + 1) if callbacks else settings.checks)
+    as_result = getattr(lightgbm, "EvalResult", lambda *values: values)  # a tuple before LightGBM 4.7
+    callbacks = sorted(callbacks, key=lambda callback: getattr(callback, "order", 0))
+    first, later = ([c for c in callbacks if getattr(c, "before_iteration", False) == x] for x in (True, False))
+
+    def call(some: list[Callable[[Any], None]], results: Any) -> None:
+        for callback in some:
+            callback(lightgbm.callback.CallbackEnv(booster, parameters, n, 0, n_steps, results))
+
     try:
         with progress(settings.n_steps, "trees", settings.verbose) as advance:
             while n < n_steps:
+                call(first, None)
                 # True if no leaf can be split any more
                 if booster.update(fobj=gradient_and_hessian):
                     if n or is_flat:
@@ -139,15 +150,19 @@ def boost(
                     is_flat, booster = True, begin()
                     running = RunningScores(booster, validation)
                     continue
-                n += 1
-                advance(1)
-                if validation is not None and n in checks:
-                    stopping.record(running.error(n))
+                if validation is not None and n + 1 in checks:
+                    stopping.record(running.error(n + 1))
                     # of equal errors the last one is kept
                     if stopping.errors[-1] <= stopping.best_error:
-                        best = n
-                    if stopping.is_over:
-                        break
+                        best = n + 1
+                if later:
+                    call(later, [] if validation is None else [as_result(*validation.result(stopping.errors))])
+                n += 1
+                advance(1)
+                if stopping.is_over:
+                    break
+    except lightgbm.callback.EarlyStopException as stop:
+        n = stop.best_iteration + 1
     except KeyboardInterrupt:
         interrupted = True
     if n == 0 and settings.n_steps and not interrupted:

@@ -8,7 +8,7 @@ import pytest
 from corank.errors import InputError
 from corank.models import check_lambda, potential
 from corank.models.lambdarank import Lambda
-from corank.models.lambdarank.field import LambdaField
+from corank.models.lambdarank.check import LambdaField
 
 Y = [2, 1, 0, 2]
 

@@ -14,8 +14,7 @@ from corank.data.splits import mask_scores
 from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.models.lambdarank import Lambda
-from corank.models.lambdarank.scorers import Linear, Perceptron, network_inputs, score_network
-from corank.models.lambdarank.training import N_CHECKS, QueryOrder
+from corank.models.lambdarank.training import N_CHECKS, Linear, Perceptron, QueryOrder, network_inputs, score_network
 
 PROBLEM = make_ranking(40, (4, 12), random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid
@@ -103,7 +102,7 @@ def test_every_query_comes_once_in_a_pass():
 def test_a_perceptron_predicts_in_blocks(monkeypatch):
     model = LambdaRank("ndcg", "mlp", hidden=(4, 3), n_steps=5, random_state=0).fit(X, Y, qid=QID)
     before = model.predict(X)
-    monkeypatch.setattr("corank.models.lambdarank.scorers._BLOCK", 7)
+    monkeypatch.setattr("corank.models.lambdarank.training._BLOCK", 7)
     np.testing.assert_allclose(model.predict(X), before, rtol=1e-12)
     z = network_inputs(X * model.column_scale_, model.column_mean_)
     by_hand = np.tanh(np.tanh(z @ model.layer_coefs_[0] + model.layer_intercepts_[0]) @ model.layer_coefs_[1]

@@ -13,7 +13,7 @@ from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.metrics import average_precision, expected_reciprocal_rank, ndcg, reciprocal_rank
 from corank.models.lambdarank import LAMBDAS, Lambda
-from corank.models.lambdarank.lists import Lists
+from corank.models.lambdarank.terms import Lists
 
 RNG = np.random.default_rng(0)
 MEASURES = {

@@ -162,7 +162,7 @@ def test_names_of_lightgbm_are_those_of_corank():
     np.testing.assert_allclose(contributions.sum(axis=1), theirs.predict(X[:7]), atol=1e-9)
     for wrong, word in (
         ({"init_score": y}, "prior"),
-        ({"callbacks": []}, "early_stopping"),
+        ({"categorical_feature": [0]}, "get_dummies"),
         ({"eval_at": 5}, "metric"),
     ):
         with pytest.raises(TypeError, match=word):
@@ -175,3 +175,22 @@ def test_names_of_lightgbm_are_those_of_corank():
             LambdaRank(**parameters).fit(X, y, group=sizes)
     with pytest.raises(InputError, match="eval_group"):
         LambdaRank(scorer="trees").fit(X, y, group=sizes, eval_set=[held])
+
+
+def test_callbacks_of_lightgbm_see_the_validation_metric_of_every_tree():
+    valid, seen = QID >= 40, {}
+    model = LambdaRank(scorer="trees", metric="nDCG@10", n_estimators=60, random_state=0)
+    sets = {"eval_set": (X[valid], Y[valid], QID[valid])}
+    callbacks = [lightgbm.early_stopping(5, verbose=False), lightgbm.record_evaluation(seen)]
+    model.fit(X[~valid], Y[~valid], qid=QID[~valid], callbacks=callbacks, **sets)
+    values = seen["valid_0"]["nDCG@10"]
+    np.testing.assert_allclose(values, 1.0 - model.validation_errors_)
+    assert model.n_iter_ == 1 + int(np.argmax(values)) == len(values) - 5
+    last = corank.evaluate(Y[valid], model.predict(X[valid]), QID[valid], "nDCG@10")["nDCG@10"].mean
+    assert last == pytest.approx(max(values))
+    rates = [lightgbm.reset_parameter(learning_rate=lambda i: 0.12 if i < 10 else 1e-9)]
+    model.set_params(n_estimators=20).fit(X, Y, qid=QID, callbacks=rates)
+    ten = LambdaRank(scorer="trees", n_estimators=10, random_state=0).fit(X, Y, qid=QID)
+    np.testing.assert_allclose(model.predict(X), ten.predict(X), atol=1e-6)
+    with pytest.raises(InputError, match="callbacks"):
+        LambdaRank().fit(X, Y, qid=QID, callbacks=rates)
