@@ -28,7 +28,7 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.cli.judgements import JudgementOptions
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
     from corank.data.io.text import TextFile
 
 TEXT = (".txt", ".letor", ".svm", ".dat")
@@ -142,7 +142,7 @@ def convert(
     with printable_console(err=True).status(f"converting to {target}"):
         if (kind, _target_kind(target), columns) == ("text", "store", ColumnOptions(judges="keep")):
             store_letor(target, sources, overwrite=force, dtype=dtype.value if dtype else "float32", **form)
-            written: Collection = open_store(target)
+            written: Dataset = open_store(target)
         else:
             form["dtype"] = dtype.value if dtype else None
             written = read_rows(sources, columns, needs_labels=False, **form)
@@ -182,7 +182,7 @@ def _refuse_response_options(options: JudgementOptions, source: Path) -> None:
         )
 
 
-def _report(written: Collection, target: Path, begin: float, as_json: bool) -> None:
+def _report(written: Dataset, target: Path, begin: float, as_json: bool) -> None:
     files = [target] if target.is_file() else list(target.iterdir())
     size = sum(file.stat().st_size for file in files)
     fields = {
@@ -239,7 +239,7 @@ def _check(source: list[TextFile | Path], target: Path, unjudged: float | None, 
     return kind
 
 
-def _write(target: Path, rows: Collection, unjudged: float | None, force: bool) -> None:
+def _write(target: Path, rows: Dataset, unjudged: float | None, force: bool) -> None:
     from corank.data.io.letor.writer import write_letor
     from corank.data.io.store.store import write_store
     from corank.data.io.write_frames import write_csv, write_parquet

@@ -12,7 +12,7 @@ import typer
 
 from corank.cli.options import JudgementFormat
 from corank.cli.output import emit
-from corank.data.collection import Collection, as_texts
+from corank.data.collection import Dataset, as_texts
 from corank.data.io.compressed import is_stream, require_text_place
 from corank.data.io.json_values import at_path, json_values
 from corank.data.io.judgements.judgement_list import JudgementList
@@ -139,7 +139,7 @@ def _read(path: Path, options: JudgementOptions) -> JudgementList:
     return replace(result, qid=qid, docids=as_texts([decode_name(docid) for docid in result.docids]))
 
 
-def rows_of_responses(sources: Sequence[Path], options: JudgementOptions) -> Collection:
+def rows_of_responses(sources: Sequence[Path], options: JudgementOptions) -> Dataset:
     """Return the features that an engine logged as rows, with the grades of `--judgements`."""
 
     queries = None

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import typer
 
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.column_roles import list_names
 from corank.data.io.read import common_format, open_source, read
 from corank.data.io.text import Source, TextFile
@@ -67,7 +67,7 @@ def read_rows(
     features: Sequence[str] | None = None,
     layout: Literal["auto", "dense"] = "auto",
     dtype: Literal["float32", "float64"] | None = None,
-) -> Collection:
+) -> Dataset:
     """Read rows, and say which columns of a table were taken as what."""
     sources = [open_source(item) for item in data]
     if model is not None:
@@ -83,7 +83,7 @@ def read_rows(
     return rows
 
 
-def say_columns(rows: Collection, source: object) -> None:
+def say_columns(rows: Dataset, source: object) -> None:
     """Say on standard error which columns of a table were taken as what."""
     if rows.roles is None:
         return
@@ -103,7 +103,7 @@ def say_order(names: Sequence[str] | None, source: object, model: FittedModel) -
     )
 
 
-def require_model_features(rows: Collection, source: object, model: FittedModel) -> None:
+def require_model_features(rows: Dataset, source: object, model: FittedModel) -> None:
     """Raise `InputError` if a file does not have as many features as a model; names were compared before."""
     n_features = rows.X.shape[1]
     if model.n_features in (None, n_features):
@@ -117,7 +117,7 @@ def require_model_features(rows: Collection, source: object, model: FittedModel)
     )
 
 
-def row_names(rows: Collection) -> list[str]:
+def row_names(rows: Dataset) -> list[str]:
     """Return the names of rows: document ids, or numbers from 1 if the file has none."""
     if rows.docids is None:
         return [str(number) for number in range(1, len(rows.y) + 1)]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.cli.rows import ColumnOptions, read_rows
-from corank.data.collection import Collection, as_texts
+from corank.data.collection import Dataset, as_texts
 from corank.data.column_roles import ColumnChoice
 from corank.data.io.judgements.judgement_list import JudgementList
 from corank.data.io.judgements.reading import JSON, read_judgements
@@ -23,7 +23,7 @@ from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run
 
 
-def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions = ColumnOptions()) -> Qrels | Collection:  # noqa: B008
+def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions = ColumnOptions()) -> Qrels | Dataset:  # noqa: B008
     """Read grades from qrels, LETOR text, a store, Parquet or CSV; the format is detected."""
     if suffix_of(path) in JSON:
         return _qrels_of(read_judgements(path), columns.judges)
@@ -62,7 +62,7 @@ def _has_no_features(text: TextFile, columns: ColumnOptions) -> bool:
 
 
 def evaluate_predictions(
-    path: Path, predictions: Path, truth: Qrels | Collection, metrics: list[str], convention: str
+    path: Path, predictions: Path, truth: Qrels | Dataset, metrics: list[str], convention: str
 ) -> Evaluation:
     """Evaluate a score file (one number per line, aligned with the truth) or a TREC run."""
     if suffix_of(predictions) in JSON:
