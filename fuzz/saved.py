@@ -118,7 +118,12 @@ def _others() -> list[tuple[str, Callable[[], Any], tuple[Any, ...], dict[str, A
         ),
         ("QueryScaler", corank.QueryScaler, (X,), {"qid": QID}),
         ("Landmarks", lambda: corank.base.Landmarks(5, random_state=0), (X,), {}),
-        ("NeighborSmoother", lambda: corank.base.NeighborSmoother(n_neighbors=3, n_components=4, random_state=0), (X,), {}),
+        (
+            "NeighborSmoother",
+            lambda: corank.base.NeighborSmoother(n_neighbors=3, n_components=4, random_state=0),
+            (X,),
+            {},
+        ),
         (
             "NeighborSmoother sparse",
             lambda: corank.base.NeighborSmoother(n_neighbors=3, n_components=3, random_state=0),
