@@ -239,7 +239,7 @@ def test_plots_are_written_like_other_files(tmp_path):
 
 WRITING = {
     "corank/cli/export.py", "corank/cli/fuse.py",
-    "corank/cli/leaderboard.py", "corank/cli/learn/cheap.py", 
+    "corank/cli/leaderboard.py", "corank/cli/learn/cheap.py",
     "corank/cli/learn/explain.py", "corank/cli/learn/rank.py",
     "corank/cli/learn/scoring.py", "corank/comparison/report/blocks.py",
     "corank/comparison/report/study.py", "corank/comparison/results.py", "corank/data/durable/json_lines.py",

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from corank.data.io.click_log import ClickLog
-from corank.data.io.judgements import JUDGEMENTS, JudgementList, kind_of, read_judgements
 from corank.data.io.judgement_formats import (
     COMPLETE,
     JUDGEMENT_WRITERS,
@@ -19,6 +18,7 @@ from corank.data.io.judgement_formats import (
     encode_name,
     write_judgements,
 )
+from corank.data.io.judgements import JUDGEMENTS, JudgementList, kind_of, read_judgements
 from corank.errors import InputError
 
 SUFFIX = {"table": ".csv", "quepid": ".csv", "qrels": ".txt", "ranklib": ".txt", "pairs": ".csv"}
