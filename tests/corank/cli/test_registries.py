@@ -18,7 +18,7 @@ from corank_lab.preferences import Items, PreferenceSession
 from corank_lab.screening import STOPPING_RULES, Screening, simulate
 from some_records import collection
 
-DOCS = Path(__file__).parents[4] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def names_in(text, registry):
