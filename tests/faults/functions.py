@@ -12,8 +12,9 @@ from msgspec import convert
 import corank
 from corank.comparison import Study
 from corank.comparison.report import Report
-from corank.comparison.report.study import write as write_study_report
-from corank.comparison.results import TaskResult, keep_model, write_result, write_study
+from corank.comparison.study import keep_model, write_study
+from corank.comparison.study_report import write as write_study_report
+from corank.comparison.task import TaskResult, write_result
 from corank.data.io.items import read_items
 from corank.data.io.judgements.judgement_list import JudgementList
 from corank.data.io.judgements.writing import write_judgements
@@ -150,7 +151,7 @@ def recall_plot(target: Path, version: int, overwrite: bool) -> None:
 
 
 def result(target: Path, version: int, overwrite: bool) -> None:
-    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0, 0, 3, []), target)
+    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0, 0), target)
 
 
 def study(target: Path, version: int, overwrite: bool) -> None:
