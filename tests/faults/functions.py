@@ -16,8 +16,8 @@ from corank.comparison.study import keep_model, write_study
 from corank.comparison.study_report import write as write_study_report
 from corank.comparison.task import TaskResult, write_result
 from corank.data.io.items import read_items
-from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.io.judgements.writing import write_judgements
+from corank.data.io.judgement_formats import write_judgements
+from corank.data.io.judgements import JudgementList
 from corank.data.io.store.store import store_letor
 from corank.data.io.trec import write_qrels, write_run
 from corank.data.io.write_frames import write_parquet

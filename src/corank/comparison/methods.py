@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
-from corank.base import ColumnMean, OnTop
+from corank.base import ColumnMean, ResidualRanker
 from corank.base.base import Ranker
 from corank.base.search import QuerySearchCV
 from corank.comparison.problem import assign_folds, assign_groups, comparable
@@ -147,7 +147,7 @@ class TrainingPart:
     def on_prior(self, ranker: Any) -> Any:
         """Combine a ranker with the prior columns, if there are any."""
         prior = self.settings.prior
-        return ranker if prior is None else OnTop(ColumnMean(list(prior)), ranker)
+        return ranker if prior is None else ResidualRanker(ColumnMean(list(prior)), ranker)
 
     def searched(self, ranker: Any, grid: Mapping[str, list[Any]], *, is_on_prior: bool = True) -> Any:
         """Return a grid search for a ranker, or the ranker itself if nothing can be held out."""
