@@ -15,8 +15,8 @@ from corank.comparison.report import Report
 from corank.comparison.report.study import write as write_study_report
 from corank.comparison.results import TaskResult, keep_model, write_result, write_study
 from corank.data.io.items import read_items
-from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.io.judgements.writing import write_judgements
+from corank.data.io.judgement_formats import write_judgements
+from corank.data.io.judgements import JudgementList
 from corank.data.io.store.store import store_letor
 from corank.data.io.trec import write_qrels, write_run
 from corank.data.io.write_frames import write_parquet

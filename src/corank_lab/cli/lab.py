@@ -62,7 +62,7 @@ def open_grading(store: Database, paths: Sequence[Path], index: Path | None, tex
 
     from corank.data import read_regular
     from corank_lab.grading.reading import pool_from_index, read_queries
-    from corank_lab.pages.grading.workspace import GradeWorkspace
+    from corank_lab.pages.grading import GradeWorkspace
     from corank_lab.pages.imports import make_project
     from corank_lab.pages.uploads import UploadedFile, file_name
 

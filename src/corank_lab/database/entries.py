@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cache
@@ -142,6 +142,12 @@ def journal_paths(folder: Path) -> list[Path]:
     return result
 
 
+def read_journal(kind: type[E], content: bytes, path: Path) -> list[tuple[str, E]]:
+    """Return judge and entry of each line of a file of JSON lines, as `split_journal` does."""
+    entries = parse_lines(kind, content, path)
+    return list(zip(_judges([entry.judge for entry in entries], path), entries, strict=True))
+
+
 def split_journal(content: bytes, path: Path) -> dict[str, bytes]:
     """
     Return the complete lines of each judge in a file of JSON lines, which need not be valid.
@@ -151,14 +157,19 @@ def split_journal(content: bytes, path: Path) -> dict[str, bytes]:
     """
     complete = content[: content.rfind(b"\n") + 1]
     lines = complete.splitlines()
-    judges = [_judge_in(line) for line in lines]
-    names = set(judges) - {""}
-    if len(names) < 2 and not (names and path.stem.isdecimal()):
+    judges = _judges([_judge_in(line) for line in lines], path)
+    if set(judges) <= {path.stem}:
         return {path.stem: complete}
     result: dict[str, list[bytes]] = {}
     for judge, line in zip(judges, lines, strict=True):
-        result.setdefault(judge or path.stem, []).append(line + b"\n")
+        result.setdefault(judge, []).append(line + b"\n")
     return {judge: b"".join(listed) for judge, listed in result.items()}
+
+
+def _judges(named: Sequence[str], path: Path) -> list[str]:
+    names = set(named) - {""}
+    by_line = len(names) > 1 or (bool(names) and path.stem.isdecimal())
+    return [(judge if by_line else "") or path.stem for judge in named]
 
 
 def _judge_in(line: bytes) -> str:

@@ -30,9 +30,8 @@ from corank_lab.database.entries import (
     E,
     entry_values,
     journal_paths,
-    parse_lines,
     read_entry,
-    split_journal,
+    read_journal,
     utc_now,
 )  # fmt: skip
 
@@ -200,13 +199,12 @@ class Journal(ABC, Generic[E]):
         for path in paths:
             content = read_regular(path)
             digest = hashlib.sha256(content).hexdigest()[:12]
-            number = 0
-            parse_lines(self.entry, content, path)  # names the line of a fault
-            for judge, lines in split_journal(content, path).items():
-                for given in parse_lines(self.entry, lines, path):
-                    number += 1
-                    item, entry = self.completed(given)
-                    rows.append((judge, item, entry_values(entry), f"journal-{digest}-{number}", entry.time))
+            entries = read_journal(self.entry, content, path)
+            judges = list(dict.fromkeys(judge for judge, _ in entries))
+            entries.sort(key=lambda row: judges.index(row[0]))
+            for number, (judge, given) in enumerate(entries, 1):
+                item, entry = self.completed(given)
+                rows.append((judge, item, entry_values(entry), f"journal-{digest}-{number}", entry.time))
         n_new = self.store.append_all(self.id, rows) if rows else 0
         self.refresh()
         return n_new

@@ -21,8 +21,11 @@ from corank.data import JudgeGrades, krippendorff
 from corank.errors import InputError
 from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, Judgement
 
-ORDERS = ("query", "depth", "model")
-"""One query after another; the first documents of all queries first; the most informative documents first."""
+ORDERS = {
+    "query": "One query after another", "depth": "First documents of all queries first",
+    "model": "Most informative documents first (model)",
+}  # fmt: skip
+"""Orders of documents."""
 AHEAD = 200
 """Number of documents that the model chooses ahead."""
 LONGEST_LIST = 50
@@ -105,9 +108,9 @@ class GradingSession:
             return
         number = self.number(entry)
         if entry.action == "settle":
-            self.settled[number] = self._grade(entry)
+            self.settled[number] = self.grade_of(entry)
             return
-        new = Judgement(entry.action, self._grade(entry) if entry.action == "grade" else None, entry.text)
+        new = Judgement(entry.action, self.grade_of(entry) if entry.action == "grade" else None, entry.text)
         log.append((number, mine.get(number), new))
         self._set(mine, number, new)
 
@@ -251,7 +254,8 @@ class GradingSession:
         if new is not None:
             mine[number] = new
 
-    def _grade(self, entry: GradingEntry) -> int:
+    def grade_of(self, entry: GradingEntry) -> int:
+        """Return the grade of an entry; raise if the scale lacks it."""
         if entry.grade not in map(str, self.scale.grades):
             raise InputError(
                 f"{entry.place + ': ' if entry.place else ''}the grade is {entry.grade!r}; choose one of "

@@ -16,12 +16,10 @@ from corank_lab.database.connections import DatabaseError, LostError
 from corank_lab.database.database import Database
 from corank_lab.http import MEGABYTE, SAFE, Endpoint, HTTPError, SecurityMiddleware, answer, make_app
 from corank_lab.pages import pages_everyone, pages_owner
-from corank_lab.pages.grading.workspace import GradeWorkspace
+from corank_lab.pages.grading import GradeWorkspace
 from corank_lab.pages.preferences import PreferenceWorkspace
-from corank_lab.pages.screening import pages as pages_screen
-from corank_lab.pages.screening.workspace import ScreenWorkspace
-from corank_lab.pages.site import PageRequest, Permission, Site, judges_of, permit, tokens_of
-from corank_lab.pages.texts import text
+from corank_lab.pages.screening import ScreenWorkspace
+from corank_lab.pages.site import MISSING, PageRequest, Permission, Site, judges_of, permit, tokens_of
 from corank_lab.pages.uploads import MAX_FILES, UploadedFile, file_name
 from corank_lab.pages.workspaces import Workspace
 
@@ -40,7 +38,7 @@ class Route(NamedTuple):
     page: Callable[[PageRequest], Response]  # function of a `PageRequest`
 
 
-ROUTES = (
+ROUTES: tuple[Route, ...] = (
     Route("GET", "/health", Permission.PUBLIC, pages_everyone.health),
     Route("GET", "/static/{name}", Permission.PUBLIC, pages_everyone.static),
     Route("GET", "/enter", Permission.PUBLIC, pages_everyone.enter),
@@ -58,27 +56,23 @@ ROUTES = (
     Route("POST", "/p/{project}/judges/{judge}/revoke", Permission.OWNER, pages_owner.revoke_link),
     Route("POST", "/p/{project}/answers", Permission.OWNER, pages_owner.import_answers),
     Route("POST", "/p/{project}/settle", Permission.OWNER, pages_owner.settle),
-    Route("GET", "/p/{project}/import", Permission.OWNER, pages_screen.import_summary),
-    Route("GET", "/p/{project}/conflicts", Permission.OWNER, pages_screen.conflicts),
-    Route("GET", "/p/{project}/report", Permission.OWNER, pages_screen.report),
+    Route("GET", "/p/{project}/import", Permission.OWNER, pages_owner.import_summary),
+    Route("GET", "/p/{project}/conflicts", Permission.OWNER, pages_owner.conflicts),
+    Route("GET", "/p/{project}/report", Permission.OWNER, pages_owner.report),
     Route("POST", "/p/{project}/train", Permission.OWNER, pages_owner.train),
-    Route("GET", "/p/{project}/train", Permission.OWNER, pages_owner.report),
+    Route("GET", "/p/{project}/train", Permission.OWNER, pages_owner.training_report),
     Route("GET", "/p/{project}/export/{name}", Permission.OWNER, pages_owner.export),
     Route("GET", "/p/{project}/judge", Permission.JUDGE, pages_everyone.question),
     Route("POST", "/p/{project}/judge", Permission.JUDGE, pages_everyone.answer),
     Route("POST", "/p/{project}/undo", Permission.JUDGE, pages_everyone.undo),
     Route("GET", "/p/{project}/history", Permission.JUDGE, pages_everyone.history),
-    Route("GET", "/p/{project}/similar", Permission.JUDGE, pages_screen.similar),
+    Route("GET", "/p/{project}/similar", Permission.JUDGE, pages_owner.similar),
     Route("GET", "/p/{project}/files/{name}", Permission.JUDGE, pages_everyone.image),
+)
+_PAGES = {route.path for route in ROUTES if route.method == "GET"} | {"/leave"}
+ROUTES += (
     Route("GET", "/leave", Permission.PUBLIC, pages_everyone.after_form),
-    Route("GET", "/projects", Permission.OWNER, pages_everyone.after_form),
-    Route("GET", "/p/{project}/settings", Permission.OWNER, pages_everyone.after_form),
-    Route("GET", "/p/{project}/judges", Permission.OWNER, pages_everyone.after_form),
-    Route("GET", "/p/{project}/judges/{judge}/link", Permission.OWNER, pages_everyone.after_form),
-    Route("GET", "/p/{project}/judges/{judge}/revoke", Permission.OWNER, pages_everyone.after_form),
-    Route("GET", "/p/{project}/answers", Permission.OWNER, pages_everyone.after_form),
-    Route("GET", "/p/{project}/settle", Permission.OWNER, pages_everyone.after_form),
-    Route("GET", "/p/{project}/undo", Permission.JUDGE, pages_everyone.after_form),
+    *(route._replace(method="GET", page=pages_everyone.after_form) for route in ROUTES if route.path not in _PAGES),
 )
 """All addresses."""
 
@@ -131,24 +125,49 @@ def _endpoint(site: Site, route: Route) -> Endpoint:
 
 
 ERRORS = {
-    401: "error.link", 403: "error.right", 404: "error.missing", 413: "error.large", 429: "error.wait",
-    500: "error.bug",
+    401: (
+        "A link is needed",
+        "Open the link that you were given, or the one that corank lab printed. It may have been replaced by a newer "
+        "one.",
+    ),
+    403: (
+        "Not for this link", "Your link does not open this page. Ask the owner of the project for another link."
+    ),
+    404: (
+        MISSING, "There is no page at this address. Check the address, or start from the list of projects."
+    ),
+    413: (
+        "The upload is too large",
+        f"Files of up to {UPLOAD_LIMIT // MEGABYTE} MB together are accepted. Send fewer or smaller files.",
+    ),
+    429: (
+        "Please wait a minute",
+        "Too many wrong links were opened from this address. Wait a minute, then open your link again.",
+    ),
+    500: (
+        "Something went wrong",
+        "An internal error occurred ({kind}). Your saved answers are safe. Go back and try again; the terminal of "
+        "corank lab shows the details.",
+    ),
 }  # fmt: skip
-"""Texts of pages about refusals, by status."""
+"""Title and text of pages about refusals, by status."""
+OTHER_ERROR = ("That did not work", "The request was not understood. Go back, reload the page and try again.")
 
 
 def _refuse(page: PageRequest, error: HTTPError) -> Response:
-    key, cause = ERRORS.get(error.status, "error.input"), error.__cause__
+    (title, message), cause = ERRORS.get(error.status, OTHER_ERROR), error.__cause__
     if isinstance(cause, DatabaseError):
-        key, message = "error.store", error.sentence
-        message += "" if isinstance(cause, LostError) else f" {text('error.kept')}"
+        title, message = "The database cannot be used now", error.sentence
+        message += "" if isinstance(cause, LostError) else " Answers that were saved before are safe."
     elif isinstance(cause, OSError):
-        key, message = "error.disk", text("error.disk.help", reason=reason(cause))
+        title = "The disk cannot be used now"
+        message = f"The server cannot write a file ({reason(cause)}); free some space, then try again. "
+        message += "Saved answers are safe."
     elif error.status == 422:
         message = error.sentence
-    else:
-        message = text(f"{key}.help", n=UPLOAD_LIMIT // MEGABYTE, kind=type(cause).__name__)
-    return page.render("message.html", error.status, title=text(key), message=message)
+    return page.render(
+        "message.html", error.status, title=title, message=message.replace("{kind}", type(cause).__name__)
+    )
 
 
 def _permit(page: PageRequest, route: Route) -> None:

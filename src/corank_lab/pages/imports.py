@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corank.data import Budget, spending
 from corank.errors import InputError
@@ -39,12 +39,12 @@ from corank_lab.database.transfer import (
 from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.previews import ANY, SAVED
-from corank_lab.pages.texts import text
 from corank_lab.pages.uploads import Report, UploadedFile, image_type, no_report, sort_upload
 
 if TYPE_CHECKING:
     from corank_lab.pages.workspaces import Workspace
 
+NO_FILE = "No file was sent; choose a file that is not empty."
 LARGE = MEGABYTE
 """Size of the files, unpacked, from which an upload is read in the background; images of their own do not count."""
 LARGE_VALUES = 100_000
@@ -64,11 +64,45 @@ RETRY_SECONDS = 5.0
 """Pause before an upload is read again because the database could not be used."""
 AGAIN = 75
 """Status of a process that could not use the database."""
-TASKS: dict[str, tuple[str, dict[str, Any]]] = {
-    "search": ("grade", {}), "screen": ("screen", {}), "compare": ("compare", {}),
-    "together": ("grade", {"judges": 2, "shared": 1.0}),
+STAGES = {
+    "wait": "Waiting to be read", "read": "Reading records", "duplicates": "Looking for duplicates",
+    "save": "Saving the project",
 }  # fmt: skip
-"""Tasks of the home page: kind of work, and settings of a new project."""
+"""What is done with an upload."""
+
+
+class Task(NamedTuple):
+    """A task of the home page."""
+
+    title: str
+    help: str
+    files: str  # which files it takes
+    kind: str  # of the project
+    settings: Mapping[str, Any] = {}  # of a new project, besides the defaults
+
+
+TASKS = {
+    "search": Task(
+        "Tune search", "Grade the results of your queries, compare rankers, save the grades or the best model.",
+        "A table with query and docid (.csv, .jsonl, .parquet), a book of Quepid (.json), or a TREC run with tables of "
+        "texts", "grade",
+    ),
+    "screen": Task(
+        "Screen records", "Find nearly all relevant records of a review while reading few of them.",
+        "Records of any database: .ris, .nbib, .bib, .csv, .xlsx, .xml and others; several files are joined", "screen",
+    ),
+    "compare": Task(
+        "Compare items", "Which of two is better? Every answer improves an order of all items.",
+        "A table of items (.csv, .tsv, .jsonl, .parquet), with or without images; images; or votes", "compare",
+    ),
+    "together": Task(
+        "Judge together", "Two judges grade every document: the pages measure their agreement and settle conflicts.",
+        "The same files as for search; invite judges by links on the project’s page", "grade",
+        {"judges": 2, "shared": 1.0},
+    ),
+    SAVED: Task("Open a saved project", "A .zip file of “Save files”, with all answers.", "", SAVED),
+}  # fmt: skip
+"""Tasks of the home page."""
 
 
 def read_small(
@@ -105,21 +139,23 @@ def make_project(
 ) -> Project:
     """Make a project of uploaded files; raise `InputError` if they cannot be judged."""
     if not files:
-        raise InputError(text("error.no_file"))
+        raise InputError(NO_FILE)
     if kind == SAVED:
         _require_opening(files[0].content, kinds)
         return import_project(store, files[0].content, kinds, upload)
-    kind, preset = TASKS.get(kind, (kind, {}))
+    preset = TASKS[kind].settings if kind in TASKS else {}
+    kind = TASKS[kind].kind if kind in TASKS else kind
     if kind not in kinds:
         raise InputError(f"the kind of work is {kind!r}; choose one of {', '.join((*TASKS, *kinds))}.")
     result = replace(sort_upload(files), report=report)
     created = kinds[kind].create(result)
     report("save", 0.9)
-    settings = {setting.name: setting.default for setting in kinds[kind].settings} | preset | dict(created.settings)
+    settings = {setting.name: setting.default for setting in kinds[kind].settings}
+    settings |= dict(preset) | dict(created.settings)
     first = (result.tables[0].name if result.tables else next(iter(result.images))).split(".")[0]
     rows = [(judge, item, entry, f"import-{i}", "") for i, (judge, item, entry) in enumerate(created.answers)]
     return store.add_project(
-        kind, name or one_line(first, 100) or text("project.unnamed"), settings, created.payload,
+        kind, name or one_line(first, 100) or "Unnamed project", settings, created.payload,
         files={**result.images, **created.files}, answers=rows, upload=upload,
     )  # fmt: skip
 
@@ -178,7 +214,11 @@ class Importer:
         if result is None or result.project is not None or result.error or result.kind == ANY:
             return True
         if result.attempts >= MAX_ATTEMPTS:
-            fail_import(self._store, id, text("upload.attempts", n=result.attempts))
+            fail_import(
+                self._store, id,
+                f"Reading the files was begun {result.attempts} times and never ended; send fewer or smaller files, "
+                "and see the terminal of corank lab.",
+            )  # fmt: skip
             return True
         begin_import(self._store, id)
         words = [sys.executable, "-m", "corank_lab.pages.imports"]
@@ -193,7 +233,11 @@ class Importer:
         with suppress(OSError):
             child.stdin.close()
         if status and status != AGAIN:
-            fail_import(self._store, id, text("upload.ended", status=status))
+            fail_import(
+                self._store, id,
+                f"The process that read the files ended early (status {status}), probably because memory is short; "
+                "send fewer or smaller files, or read the terminal of corank lab.",
+            )  # fmt: skip
         return status != AGAIN
 
 
@@ -223,7 +267,10 @@ def read_import(store: Database, kinds: Mapping[str, type[Workspace]], id: str) 
     except InputError as error:
         failure = str(error)
     except MemoryError:
-        failure = text("upload.memory", limit=f"{_memory_limit():g}", variable=MEMORY_VARIABLE)
+        failure = (
+            f"Reading the files takes more than {_memory_limit():g} GB of memory; send fewer or smaller files, or set "
+            f"the environment variable {MEMORY_VARIABLE} to the number of gigabytes it may take."
+        )
     if failure:  # stored when the memory is free again
         fail_import(store, id, failure)
 

@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from corank_lab.pages.texts import text as phrase
 from corank_lab.records.records import RecordDetails
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.stopping.forecast import Forecast
@@ -237,21 +236,21 @@ def curve(finds: Sequence[int], read: int, n: int, known: int, forecast: Forecas
     estimate = forecast.estimate if forecast is not None else None
     ahead = forecast.to_reach if forecast is not None and forecast.to_reach else 0
     total = n_found / estimate.recall if estimate is not None else None
-    x = Axis(0, min(n, max(1.15 * read, read + ahead)), phrase("screens.x"), is_whole=True)
-    y = Axis(0, max(1.12 * (total or n_found), 1.0), phrase("screens.y"), is_whole=True)
+    x = Axis(0, min(n, max(1.15 * read, read + ahead)), "records read", is_whole=True)
+    y = Axis(0, max(1.12 * (total or n_found), 1.0), "relevant records", is_whole=True)
     places = [(0.0, float(known))]
     for number, place in enumerate(finds, known + 1):
         places += [(place - 1.0, number - 1.0), (float(place), float(number))]
     places.append((float(read), float(n_found)))
     step = -(-len(places) // MAX_POINTS)
-    curves = [Curve(phrase("screens.found"), (*places[::step], places[-1]), has_markers=False)]
+    curves = [Curve("found", (*places[::step], places[-1]), has_markers=False)]
     if estimate is not None and total is not None:
         ends = (min(n_found / max(estimate.high, 1e-9), y.high), min(n_found / max(estimate.low, 1e-9), y.high))
         level = ((x.low, total), (x.high, total))
         even = ((x.low, float(known)), (x.high, known + (total - known) * x.high / max(n, 1)))
-        curves += [Curve(phrase("screens.total"), level, (ends, ends), has_markers=False)]
-        curves += [Curve(phrase("screens.even"), even, has_markers=False)]
+        curves += [Curve("estimated, 95 % interval", level, (ends, ends), has_markers=False)]
+        curves += [Curve("in random order", even, has_markers=False)]
     chart = line_chart(curves, x.label, y.label, x=x, y=y)
-    words = phrase("screens.curve", found=n_found, read=read)
+    words = f"{n_found} relevant records found in {read} read in the order of the ranking."
     slim, broad = (Markup(chart.svg(f"finds{end}", words, words, is_wide=bool(end))) for end in ("", "-wide"))
     return {"slim": slim, "broad": broad, "read": read, "found": n_found}

@@ -31,8 +31,7 @@ from corank_lab.http import HTTPError
 from corank_lab.pages.imports import TASKS, read_small
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.previews import ANY, LEFT_OUT, MAX_SHOWN_COLUMNS, ROLES, SAVED, preview_files, with_roles
-from corank_lab.pages.site import FRAGMENT, PageRequest, set_tokens, tokens_of
-from corank_lab.pages.texts import text
+from corank_lab.pages.site import FRAGMENT, MISSING, PageRequest, set_tokens, tokens_of
 from corank_lab.pages.uploads import UploadedFile, image_type, sort_upload
 from corank_lab.pages.workspaces import SaveResult
 
@@ -64,7 +63,8 @@ def enter(page: PageRequest) -> Response:
 
 def leave(page: PageRequest) -> Response:
     """Forget all links that were opened in this browser."""
-    response = page.render("message.html", title=text("leave.title"), message=text("leave.help"))
+    sentence = "This browser has forgotten all links. Open your link again to continue; your answers are saved."
+    response = page.render("message.html", title="Signed out", message=sentence)
     set_tokens(response, page.site.cookie, [], is_secure=page.request.url.scheme == "https")
     return response
 
@@ -117,7 +117,7 @@ def import_progress(page: PageRequest) -> Response:
         project = page.site.store.project(result.project)
         return page.go(_start(project.kind if project else "", result.project, result.kind))
     if result.error:
-        return page.render("message.html", 422, title=text("upload.failed"), message=result.error)
+        return page.render("message.html", 422, title="The files were not imported", message=result.error)
     return _preview(page, result) if result.kind == ANY else page.render("import.html", found=result)
 
 
@@ -130,11 +130,11 @@ def decide_import(page: PageRequest) -> Response:
     if result.kind != ANY or result.project is not None or result.error:  # decided before, as after a double click
         return page.go(f"/imports/{result.id}")
     if "discard" in page.form:
-        fail_import(store, result.id, text("preview.discarded"))
+        fail_import(store, result.id, "The files were discarded, so nothing was imported.")
         return page.go("/")
     task, name = page.form.get("kind", ""), one_line(page.form.get("name", ""), 100)
     try:
-        files = _corrected(page, TASKS.get(task, (task, {}))[0], result)
+        files = _corrected(page, TASKS[task].kind if task in TASKS else task, result)
         project = read_small(store, site.workspaces.kinds, task, name, files, result.id)
         if project is None:
             decide(store, result.id, task, name, files)
@@ -175,10 +175,10 @@ def _preview(page: PageRequest, found: Import, error: str = "", status: int = 20
         kind, previews = preview_files(stored)
     except InputError as reason:  # such as a damaged archive
         kind, previews, error = "", [], error or str(reason)
-    tasks = [SAVED] if kind == SAVED else [*TASKS]
-    task = next((name for name in tasks if TASKS.get(name, (name,))[0] == kind), kind)
+    tasks = {name: task for name, task in TASKS.items() if (task.kind == SAVED) == (kind == SAVED)}
+    task = next((name for name in tasks if tasks[name].kind == kind), kind)
     return page.render(
-        "preview.html", status, error=error, files=previews, tasks=tasks, kind=page.form.get("kind", task),
+        "preview.html", status, error=error, files=previews, offered=tasks, kind=page.form.get("kind", task),
         recognised=kind, roles=ROLES, shown=MAX_SHOWN_COLUMNS, name=page.form.get("name", found.name), form=page.form,
     )  # fmt: skip
 
@@ -220,12 +220,13 @@ def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:
     imports = unfinished_imports(page.site.store) if is_owner else []
     return page.render(
         "home.html", status, projects=projects, error=error, imports=imports, client_id=secrets.token_urlsafe(9),
-        tasks=[task for task, (kind, _) in TASKS.items() if kind in page.site.workspaces.kinds],
+        offered={name: task for name, task in TASKS.items() if task.kind in page.site.workspaces.kinds},
         folder="" if "://" in page.site.store.address else "/".join(Path(page.site.store.address).parts[-2:]),
     )  # fmt: skip
 
 
 MAX_ROWS = 500
+ANSWERED_BEFORE = "This question was answered already, so nothing was changed. Use “My answers” to change an answer."
 UNANSWERED = "unread"
 """Filter that lists what the judge has not answered."""
 
@@ -284,7 +285,7 @@ def _filters(row: Mapping[str, Any]) -> list[str]:
 
 
 def _changed(page: PageRequest, saved: SaveResult) -> Response:
-    notice = "" if saved.is_new else text("answer.twice")
+    notice = "" if saved.is_new else ANSWERED_BEFORE
     if FRAGMENT in page.request.headers:
         return _question(page, saved.item, notice)
     place = {} if saved.item is None else {"item": saved.item}
@@ -294,14 +295,14 @@ def _changed(page: PageRequest, saved: SaveResult) -> Response:
 
 def _question(page: PageRequest, item: str | None = None, notice: str = "") -> Response:
     workspace = page.workspace
-    notice = notice or (text("answer.twice") if "again" in page.request.query_params else "")
+    notice = notice or (ANSWERED_BEFORE if "again" in page.request.query_params else "")
     progress = workspace.progress(page.me.name)
     try:
         result = workspace.question(page.me.name, item)
     except DatabaseError:
         raise
     except InputError as error:
-        return page.render("message.html", 404, title=text("error.missing"), message=str(error))
+        return page.render("message.html", 404, title=MISSING, message=str(error))
     if result is None:
         return page.render("done.html", progress=progress, notice=notice)
     return page.render(result.pop("template"), progress=progress, notice=notice, **result)

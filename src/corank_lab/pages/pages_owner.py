@@ -1,30 +1,39 @@
-"""Pages of the owner: overview of a project, judges and their links, settings, and files to save."""
+"""Pages of the owner: overview, judges, settings, files, training; import, conflicts and report of a screening."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from corank.data import Budget
 from corank.errors import InputError
+from corank_lab.database.connections import DatabaseError
+from corank_lab.database.entries import entry_values, read_journal
 from corank_lab.database.transfer import export_project
 from corank_lab.http import download_headers
-from corank_lab.pages.grading.training import REPORT
-from corank_lab.pages.grading.workspace import GradeWorkspace
-from corank_lab.pages.markup import one_line
-from corank_lab.pages.site import PageRequest
-from corank_lab.pages.texts import text
-from corank_lab.pages.uploads import UploadedFile
-from corank_lab.pages.workspaces import require_time
+from corank_lab.pages.grading import GradeWorkspace
+from corank_lab.pages.imports import NO_FILE
+from corank_lab.pages.markup import one_line, record_values, rich
+from corank_lab.pages.screening import MAX_REASONS, ScreenWorkspace
+from corank_lab.pages.screening_results import agreement_rows
+from corank_lab.pages.site import MISSING, PageRequest
+from corank_lab.pages.training import REPORT
+from corank_lab.pages.workspaces import Workspace, require_time
+from corank_lab.records.summary import summarise
+from corank_lab.screening.answers import find_conflicts
+from corank_lab.screening.reporting.methods import methods_paragraph
 
+W = TypeVar("W", bound=Workspace)
 MAX_JUDGES = 200
 MAX_NAME = 64
 """Characters of the name of a judge."""
+MAX_GROUPS, MAX_SETTLED = 200, 100
+"""Groups of duplicates and settled conflicts that are listed."""
+WRONG_NAME = "The name is not that of the project, so nothing was deleted. Type the name as it is shown."
 MAX_JOURNAL_VALUES = 2_000_000
 """Values and keys of the journals that are added at once."""
 
@@ -40,11 +49,11 @@ def add_judge(page: PageRequest) -> Response:
     store = page.site.store
     try:
         if not name:
-            raise InputError(text("error.no_name"))
+            raise InputError("The name of the judge is empty; write a name.")
         if name == page.me.name:
-            raise InputError(text("error.own_name", name=name))
+            raise InputError(f"{name} is your own name here; choose another name for the judge.")
         if len(store.judges(page.here.id)) >= MAX_JUDGES:
-            raise InputError(text("error.many_judges", n=MAX_JUDGES))
+            raise InputError(f"A project can have {MAX_JUDGES} judges; this one has that many.")
         token = store.add_judge(page.here.id, name)
     except InputError as error:
         return show_overview(page, error=str(error), status=422)
@@ -55,7 +64,7 @@ def renew_link(page: PageRequest) -> Response:
     """Make a new link for a judge; the former one becomes invalid."""
     judge = _judge(page)
     if judge is None:
-        return show_overview(page, error=text("error.missing"), status=404)
+        return show_overview(page, error=MISSING, status=404)
     return show_overview(page, link=_link(page, page.site.store.renew_token(judge[0])), link_name=judge[1])
 
 
@@ -63,7 +72,7 @@ def revoke_link(page: PageRequest) -> Response:
     """Make the link of a judge invalid."""
     judge = _judge(page)
     if judge is None:
-        return show_overview(page, error=text("error.missing"), status=404)
+        return show_overview(page, error=MISSING, status=404)
     page.site.store.revoke(judge[0])
     return page.go(f"/p/{page.here.id}#judges")
 
@@ -76,7 +85,7 @@ def confirm_delete(page: PageRequest) -> Response:
 def delete(page: PageRequest) -> Response:
     """Delete a project whose name was typed."""
     if one_line(page.form.get("name", ""), 100) != one_line(page.here.name, 100):
-        return page.render("delete.html", 422, error=text("delete.wrong"))
+        return page.render("delete.html", 422, error=WRONG_NAME)
     page.site.store.delete_project(page.here.id)
     page.site.workspaces.forget(page.here.id)
     return page.go("/")
@@ -100,8 +109,10 @@ def change_settings(page: PageRequest) -> Response:
 def settle(page: PageRequest) -> Response:
     """Settle a conflict of judges."""
     page.workspace.settle(page.me.name, page.form)
-    back = "/import" if page.form.get("back") == "import" else page.workspace.conflicts_place
-    return page.go(f"/p/{page.here.id}{back}")
+    here, pages = f"/p/{page.here.id}", page.workspace.pages
+    if page.form.get("back") == "import":
+        return page.go(f"{here}/import")
+    return page.go(f"{here}/conflicts" if "conflicts" in pages else f"{here}#conflicts")
 
 
 def import_answers(page: PageRequest) -> Response:
@@ -109,54 +120,25 @@ def import_answers(page: PageRequest) -> Response:
     workspace, rows = page.workspace, []
     try:
         if not page.files:
-            raise InputError(text("error.no_file"))
+            raise InputError(NO_FILE)
         budget = Budget(values=MAX_JOURNAL_VALUES)
         for file in page.files:
             budget.take_json(file.content.decode(errors="replace"), file.name)
-            read = []
-            for number, line in enumerate(file.content.splitlines(), 1):
-                item, entry, time = workspace.read_line(_json(line, where := f"{file.name}, line {number}"))
-                read.append((item, entry, require_time(time, where)))
-            judges = _judges_of_journal(file, [entry for _, entry, _ in read])
-            digest = sha256(file.content).hexdigest()[:12]
-            rows += [
-                (judge, *row[:2], f"journal-{digest}-{i}", row[2])
-                for i, (judge, row) in enumerate(zip(judges, read, strict=True), 1)
-            ]
+            for number, (judge, entry) in enumerate(
+                read_journal(workspace.entry, file.content.rstrip() + b"\n", Path(file.name)), 1
+            ):
+                if len(judge) > MAX_NAME:
+                    raise InputError(
+                        f"{file.name}: the name of the judge has {len(judge)} characters; the limit is {MAX_NAME}."
+                    )
+                item, whole = workspace.completed(entry)
+                client_id = f"journal-{sha256(file.content).hexdigest()[:12]}-{number}"
+                time = require_time(entry.time, entry.place)
+                rows.append((one_line(judge, MAX_NAME) or file.name, item, entry_values(whole), client_id, time))
     except InputError as error:
         return show_overview(page, error=str(error), status=422)
     page.site.store.append_all(page.here.id, rows)
     return page.go(f"/p/{page.here.id}")
-
-
-def _judges_of_journal(file: UploadedFile, entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """
-    Return the judge of each line of a journal: the name of the file.
-
-    If the name is a number, or the lines name several judges, it is the judge that the line names.
-    """
-    name, named = file.name.rpartition(".")[0] or file.name, [str(entry.get("judge", "")) for entry in entries]
-    names = set(named) - {""}
-    if len(names) < 2 and not (names and name.isdecimal()):
-        named = [name] * len(entries)
-    result = []
-    for judge in (item or name for item in named):
-        if len(judge) > MAX_NAME:
-            raise InputError(
-                f"{file.name}: the name of the judge has {len(judge)} characters; the limit is {MAX_NAME}."
-            )
-        result.append(one_line(judge, MAX_NAME) or file.name)
-    return result
-
-
-def _json(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
-        raise InputError(f"{where} is not a line of a journal; expected a JSON object with an action.")
-    return {**values, "place": where}
 
 
 def export(page: PageRequest) -> Response:
@@ -209,19 +191,18 @@ def show_overview(page: PageRequest, status: int = 200, **values: Any) -> Respon
 
 def train(page: PageRequest) -> Response:
     """Compare rankers on the grades so far."""
-    workspace = _grading(page)
     try:
-        workspace.train()
+        _of_kind(page, GradeWorkspace).train()
     except InputError as error:
         return show_overview(page, error=str(error), status=422)
     return page.go(f"/p/{page.here.id}#train")
 
 
-def report(page: PageRequest) -> Response:
+def training_report(page: PageRequest) -> Response:
     """Show the report of the last comparison: a page with its own style and without scripts."""
     from corank.comparison import CONTENT_POLICY
 
-    _grading(page)
+    _of_kind(page, GradeWorkspace)
     result = page.site.store.file(page.here.id, REPORT)
     if result is None:  # such as the address of the form, opened again
         return page.go(f"/p/{page.here.id}#train")
@@ -230,8 +211,91 @@ def report(page: PageRequest) -> Response:
     return HTMLResponse(result[1], headers={"Content-Security-Policy": policy})
 
 
-def _grading(page: PageRequest) -> GradeWorkspace:
+def import_summary(page: PageRequest) -> Response:
+    """Show what was read: records of each file, missing fields, groups of duplicates, labels."""
+    workspace = _of_kind(page, ScreenWorkspace)
+    records, unique = workspace.everything, workspace.session.unique
+    result = summarise(records, unique.groups)
+    groups = unique.groups.groups if unique.groups is not None else []
+    shown = [
+        {
+            "item": records.ids[group.representative],
+            "evidence": "; ".join(group.evidence),
+            "members": [_member(workspace, number, number == group.representative) for number in group.members],
+        }
+        for group in groups[:MAX_GROUPS]
+    ]
+    return page.render(
+        "screen_import.html", table=result.table(), sentences=result.sentences(), groups=shown, n_groups=len(groups),
+        n_labels=result.n_relevant + result.n_irrelevant, use_labels=workspace.setting("use_labels"),
+    )  # fmt: skip
+
+
+def conflicts(page: PageRequest) -> Response:
+    """Show the next record on which judges disagree, with their answers, and those that were settled."""
+    workspace = _of_kind(page, ScreenWorkspace)
+    with workspace.lock:
+        session = workspace.session
+        left = session.unsettled
+        conflicts = set(find_conflicts(session.judges, settled=True))
+        settled = [(number, entry) for number, entry in session.settled.items() if number in conflicts]
+        result: dict[str, Any] = {}
+        if left:
+            number = left[0]
+            result = {
+                "record": record_values(session.unique, number, workspace.words),
+                "item": session.records.ids[number],
+                "verdicts": session.verdicts(number),
+                "client_id": f"settle-{workspace.last}-{number}",
+            }
+        rows = [
+            {"item": session.records.ids[number], "title": one_line(session.records.titles[number]), "entry": entry}
+            for number, entry in reversed(settled[-MAX_SETTLED:])
+        ]
+    return page.render(
+        "screen_conflicts.html", n_left=len(left), n_settled=len(settled), rows=rows, last=workspace.last,
+        reasons=list(enumerate(workspace.reasons[:MAX_REASONS], 1)), criteria=rich(workspace.setting("criteria")),
+        found=result,
+    )  # fmt: skip
+
+
+def report(page: PageRequest) -> Response:
+    """Show the PRISMA numbers and diagram, the methods paragraph and the agreement."""
+    workspace = _of_kind(page, ScreenWorkspace)
+    facts = workspace.results.facts()
+    agreement = workspace.results.agreement()
+    return page.render(
+        "screen_report.html", counts=facts.counts.table(), methods=methods_paragraph(facts), number=workspace.last,
+        pairs=agreement_rows(agreement), n_conflicts=agreement.n_conflicts, n_settled=agreement.n_settled,
+        forecast=workspace.session.advice,
+    )  # fmt: skip
+
+
+def similar(page: PageRequest) -> Response:
+    """Show the records of which a record may be a duplicate."""
+    workspace = _of_kind(page, ScreenWorkspace)
+    try:
+        result = workspace.similar(page.me.name, page.request.query_params.get("item", ""))
+    except DatabaseError:
+        raise
+    except InputError:
+        raise HTTPException(404) from None
+    return page.render("screen_similar.html", **result)
+
+
+def _of_kind(page: PageRequest, kind: type[W]) -> W:
+    """Return the workspace; no page is here if the project is of another kind."""
     workspace = page.workspace
-    if not isinstance(workspace, GradeWorkspace):
+    if not isinstance(workspace, kind):
         raise HTTPException(404)
     return workspace
+
+
+def _member(workspace: ScreenWorkspace, number: int, is_judged: bool) -> dict[str, Any]:
+    records = workspace.everything
+    details = records.details[number]
+    return {
+        "title": one_line(records.titles[number], 200) or records.ids[number],
+        "about": " · ".join(filter(None, [str(details.year or ""), one_line(details.journal, 80), details.source])),
+        "is_judged": is_judged,
+    }

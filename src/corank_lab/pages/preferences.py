@@ -19,7 +19,7 @@ from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Pr
 from corank_lab.database.entries import entry_values, read_entry
 from corank_lab.pages.markup import card, one_line, rich
 from corank_lab.pages.uploads import Upload
-from corank_lab.pages.workspaces import Export, NewProject, SaveResult, Setting, Workspace
+from corank_lab.pages.workspaces import GUIDELINES, QUESTION, Export, NewProject, SaveResult, Setting, Workspace
 from corank_lab.preferences.answers import (
     PreferenceAnswers,
     PreferenceEntry,
@@ -43,14 +43,23 @@ _NO_NAME = re.compile(r"[^\w .@-]+|^[^\w]+")
 
 class PreferenceWorkspace(Workspace):  # noqa: D101
     __doc__ = Workspace.__doc__
-    kind = "compare"
+    kind, title, entry = "compare", "Preferences", PreferenceEntry
     settings = (
-        Setting("question", "", "text"),
-        Setting("guidelines", "", "lines"),
-        Setting("repeat", REPEAT, "share", 0.0, 0.5),
-        Setting("overlap", OVERLAP, "share", 0.0, 1.0),
-        Setting("tol", TOL, "number", 0.0, 0.69),
-    )
+        QUESTION,
+        GUIDELINES,
+        Setting(
+            "repeat", REPEAT, "share", "Repeated questions (%)",
+            "Share of questions that are asked again, to measure how consistent a judge is.", 0.0, 0.5,
+        ),
+        Setting(
+            "overlap", OVERLAP, "share", "Shared questions (%)",
+            "Share of questions that another judge answered, to measure agreement.",
+        ),
+        Setting(
+            "tol", TOL, "number", "Smallest useful information (nats)",
+            "Questions stop when no answer is expected to tell more; an answer tells 0.69 at most.", 0.0, 0.69,
+        ),
+    )  # fmt: skip
 
     def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
@@ -72,12 +81,9 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             )
         if upload.tables:
             with upload.on_disk() as (path,):
-                try:
-                    if has_votes(path):
-                        return cls._create_from_votes(read_votes(path), upload.tables[0].name)
-                    items, _ = read_items(path)
-                except InputError as error:
-                    raise InputError(str(error).replace(str(path), upload.tables[0].name)) from None
+                if has_votes(path):
+                    return cls._create_from_votes(read_votes(path), upload.tables[0].name)
+                items, _ = read_items(path)
         else:
             names = sorted(upload.images)
             if len(names) < 2:
@@ -115,12 +121,10 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         self.session.add(answer.judge, entry)
         self.log.append((answer, entry))
 
-    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
-        """Read a line of `corank prefer`."""
-        entry = read_entry(PreferenceEntry, values, values["place"])
+    def completed(self, entry: PreferenceEntry) -> tuple[str, PreferenceEntry]:
+        """Return the pair of an entry of `corank prefer`."""
         PreferenceAnswers(self.items).add(entry)  # checks the names
-        numbers = [self.items.number.get(name, 0) for name in (entry.left, entry.right)]
-        return pair_key(numbers), entry_values(entry), str(values.get("time", ""))
+        return pair_key([self.items.number.get(name, 0) for name in (entry.left, entry.right)]), entry
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
         """Return two cards."""
@@ -166,18 +170,12 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         with self.lock:
             asked, _ = self.session.question(judge, pair)
         asked = Question(left, right, "change" if form.get("change") else asked.chosen_by)
-        return self._append(judge, action, asked, form)
+        return self.append(judge, pair_key(asked), self.session.entry(action, asked), form.get("client_id", ""))
 
-    def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Withdraw the last answer of a judge."""
-        with self.lock:
-            last = self.session.answers_of(judge).last
-        if last is None:
-            return SaveResult(False)
-        saved = self._append(judge, "undo", last, form)
-        if saved.is_new:
-            self.ask_again(judge, pair_key(last))
-        return saved
+    def last_answer(self, judge: str) -> tuple[str, PreferenceEntry] | None:
+        """Return the pair of the last answer, and the entry that withdraws it."""
+        last = self.session.answers_of(judge).last
+        return None if last is None else (pair_key(last), self.session.entry("undo", last))
 
     def history(self, judge: str) -> list[dict[str, Any]]:
         """Return the answers of a judge, the newest first."""
@@ -233,9 +231,11 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
     def exports(self) -> Mapping[str, Export]:
         """Scores and raw pairs."""
         return {
-            "scores": Export("scores.csv", "text/csv", self._scores),
-            "pairs": Export("pairs.csv", "text/csv", self._pairs),
-            "log": Export("answers.jsonl", "application/jsonl", self._lines),
+            "scores": Export(
+                "Scores with standard deviations and 95 % intervals (CSV)", "scores.csv", "text/csv", self._scores
+            ),
+            "pairs": Export("All comparisons (CSV)", "pairs.csv", "text/csv", self._pairs),
+            "log": Export("Log of answers (JSON lines)", "answers.jsonl", "application/jsonl", self._lines),
         }
 
     def card(self, number: int) -> dict[str, Any]:
@@ -248,10 +248,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         model = self.session.learn(answers, asked)
         with self.lock:
             self.session.model = model
-
-    def _append(self, judge: str, action: str, question: Question, form: Mapping[str, str]) -> SaveResult:
-        entry = entry_values(self.session.entry(action, question))
-        return self.append(judge, pair_key(question), entry, form.get("client_id", ""))
 
     def _before(self, judge: str, pair: Pair) -> tuple[str, Question] | None:
         kept = self.session.answers_of(judge).kept

@@ -15,12 +15,18 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from corank import __version__
 from corank_lab.database.database import Database, Judge, Project
 from corank_lab.http import AttemptLimit, HTTPError
-from corank_lab.pages.imports import Importer
+from corank_lab.pages.imports import STAGES, TASKS, Importer
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.texts import LANGUAGE, text
 from corank_lab.pages.uploads import UploadedFile
 from corank_lab.pages.workspaces import Workspace, Workspaces
 
+MISSING = "Not found"
+ANSWERED = {
+    "left": "left is better", "right": "right is better", "equal": "equally good", "bad": "both bad",
+    "skip": "cannot say", "grade": "graded", "unrateable": "cannot be rated", "later": "put aside",
+    "relevant": "included", "not": "excluded", "duplicate": "duplicate",
+}  # fmt: skip
+"""Words for answers, by action."""
 FRAGMENT = "x-corank"
 """Header by which the script asks for the main part of the next page instead of a redirect."""
 
@@ -38,9 +44,10 @@ class Site:
         self.cookie_attempts = AttemptLimit(60)
         self.templates = Environment(
             loader=PackageLoader("corank_lab.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-            lstrip_blocks=True,
+            lstrip_blocks=True, extensions=["jinja2.ext.i18n"],
         )  # fmt: skip
-        self.templates.globals.update(t=text, language=LANGUAGE, version=__version__)
+        self.templates.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
+        self.templates.globals.update(version=__version__, kinds=kinds, answered=ANSWERED, tasks=TASKS, stages=STAGES)
         self.templates.filters.update(one_line=one_line, share=_share, when=_when, seconds=_seconds, signed=_signed)
         self.templates.tests["begins"] = str.startswith
 

@@ -49,7 +49,7 @@ class Upload:
 
     @contextmanager
     def on_disk(self) -> Iterator[list[Path]]:
-        """Write the tables into a temporary folder, under safe names, and yield their paths."""
+        """Write the tables under safe names into a temporary folder, and yield their paths; no message names it."""
         with tempfile.TemporaryDirectory(prefix="corank-") as folder:
             paths = []
             for number, file in enumerate(self.tables):
@@ -58,7 +58,13 @@ class Upload:
                 path = place / _safe(file.name)
                 path.write_bytes(file.content)
                 paths.append(path)
-            yield paths
+            try:
+                yield paths
+            except InputError as error:
+                message = str(error)
+                for path, file in zip(paths, self.tables, strict=True):
+                    message = message.replace(str(path), file.name)
+                raise InputError(message) from None
 
 
 def sort_upload(files: Sequence[UploadedFile]) -> Upload:

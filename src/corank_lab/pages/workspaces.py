@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Project, StoredAnswer
-from corank_lab.database.entries import utc_now
+from corank_lab.database.entries import JournalEntry, entry_values, utc_now
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
@@ -38,12 +38,14 @@ MAX_REST_SECONDS = 5.0
 class Setting:
     """An option of a project that the owner may change."""
 
-    name: str  # key of the settings; the texts of the page are `setting.<name>` and `setting.<name>.help`
+    name: str  # key of the settings
     default: Any  # value of a new project
     kind: str  # "number", "share", "text", "lines", "choice" or "flag"
+    label: str
+    help: str
     low: float = 0.0  # low, high: limits of a number
     high: float = 1.0
-    choices: tuple[str, ...] = ()  # names of the choices; their texts are `choice.<name>`
+    choices: Mapping[str, str] = field(default_factory=dict)  # names of the choices and their labels
 
     def read(self, text: str | None) -> Any:
         """Return the value of a form's field; raise `InputError` if it is not allowed."""
@@ -81,6 +83,15 @@ class Setting:
         return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
 
 
+QUESTION = Setting(
+    "question", "", "text", "Question", "Shown to judges with every question. Empty: the usual question."
+)
+GUIDELINES = Setting(
+    "guidelines", "", "lines", "Guidelines",
+    "Shown to judges on request. **bold**, *emphasis*, lists with - and links work.",
+)  # fmt: skip
+
+
 def require_time(time: str, where: str) -> str:
     """Return the time of an answer, empty if unknown; raise `InputError` if pages cannot show it."""
     try:
@@ -94,6 +105,7 @@ def require_time(time: str, where: str) -> str:
 class Export(NamedTuple):
     """A file that the owner may save."""
 
+    label: str  # of its link
     suffix: str  # end of its name
     media_type: str  # for the browser
     content: Callable[[], str | bytes]  # makes the text or bytes
@@ -126,9 +138,12 @@ class Workspace(ABC):
     """
 
     kind: ClassVar[str]
+    title: ClassVar[str]
+    entry: ClassVar[type[JournalEntry]]
+    """Class of the answers."""
     settings: ClassVar[tuple[Setting, ...]]
-    conflicts_place: ClassVar[str] = "#conflicts"
-    """Where the owner continues after a conflict was settled, behind the address of the project."""
+    pages: ClassVar[Mapping[str, str]] = {}
+    """Further pages of the owner: their addresses behind that of the project, and their names."""
 
     def __init__(self, store: Database, project: Project) -> None:
         self.store, self.project = store, project
@@ -148,8 +163,8 @@ class Workspace(ABC):
         """Take an answer of the store into account."""
 
     @abstractmethod
-    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
-        """Read a line of a journal that another program wrote; raise `InputError` if it is not about this project."""
+    def completed(self, entry: Any) -> tuple[str, JournalEntry]:
+        """Return the item of an entry that another program wrote, and the entry; raise if the project lacks it."""
 
     @abstractmethod
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
@@ -160,8 +175,19 @@ class Workspace(ABC):
         """Store the answer of a form."""
 
     @abstractmethod
+    def last_answer(self, judge: str) -> tuple[str, JournalEntry] | None:
+        """Return the item of the last answer of a judge, and the entry that withdraws it; None without an answer."""
+
     def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Withdraw the last answer of a judge."""
+        """Withdraw the last answer of a judge, whose question is asked again."""
+        with self.lock:
+            last = self.last_answer(judge)
+        if last is None:
+            return SaveResult(False)
+        saved = self.append(judge, *last, form.get("client_id", ""))
+        if saved.is_new:
+            self.store.claim(self.project.id, judge, [ClaimableItem(last[0], ANY_NUMBER)], self.last)
+        return saved
 
     def settle(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Store the owner's decision about an item on which judges disagree."""
@@ -241,19 +267,15 @@ class Workspace(ABC):
             self.background.request()
 
     def append(
-        self, judge: str, item: str, entry: Mapping[str, Any], client_id: str, *, keep_hold: bool = False
+        self, judge: str, item: str, entry: JournalEntry, client_id: str, *, keep_hold: bool = False
     ) -> SaveResult:
         """Store an answer, and take it into account."""
         if not 0 < len(client_id) <= 200:
             raise InputError("the form lacks the id of its question; reload the page.")
-        line = {**entry, "time": utc_now(), "judge": judge, "version": __version__}
+        line = {**entry_values(entry), "time": utc_now(), "judge": judge, "version": __version__}
         _, is_new = self.store.append(self.project.id, judge, item, line, client_id, keep_hold=keep_hold)
         self.refresh()
         return SaveResult(is_new)
-
-    def ask_again(self, judge: str, item: str) -> None:
-        """Let an item be the next question of a judge."""
-        self.store.claim(self.project.id, judge, [ClaimableItem(item, ANY_NUMBER)], self.last)
 
     def seconds_per_answer(self, judge: str) -> float | None:
         """Return the median time between two answers of a judge, without pauses."""

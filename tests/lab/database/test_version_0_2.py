@@ -13,7 +13,7 @@ from corank.cli import app
 from corank.errors import InputError
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages.preferences import PreferenceWorkspace
-from corank_lab.pages.screening.workspace import ScreenWorkspace
+from corank_lab.pages.screening import ScreenWorkspace
 from corank_lab.records import read_records
 from corank_lab.screening.reporting.certificate import verify
 

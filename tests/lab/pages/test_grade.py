@@ -20,8 +20,8 @@ from corank.progress import progress
 from corank.text import read_corpus, save_corpus
 from corank_lab.cli.lab import open_grading
 from corank_lab.database.backends import SqliteDatabase
+from corank_lab.pages import training
 from corank_lab.pages.app import create_app
-from corank_lab.pages.grading import training
 from some_pages import PageClient, answers_of_judges, fields, new_project, words
 
 TABLE = (

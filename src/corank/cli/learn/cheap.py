@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from corank.cli.options import ColumnOptions
 from corank.cli.output import make_console, print_json, show
-from corank.cli.rows import ColumnOptions
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def evaluate_with_cheap(
     as_json: bool, force: bool,
 ) -> None:  # fmt: skip
     """Print human only, cheap only and corrected values of runs; exit with status 1 if a run is much worse."""
-    from corank.cli.learn.predictions import read_run_file, read_truth
+    from corank.cli.rows import read_run_file, read_truth
     from corank.console import printable
     from corank.data.io.compressed import require_text_place, write_text
     from corank.metrics.cheap.report import fields, losses, sentences, tables
@@ -78,10 +78,10 @@ def evaluate_drawn(
     columns: ColumnOptions, *, as_json: bool,
 ) -> None:  # fmt: skip
     """Print the estimates from human grades of drawn documents."""
-    from corank.cli.learn.predictions import read_run_file, read_truth
+    from corank.cli.rows import read_run_file, read_truth
     from corank.clicks.sequential import InterleavingTest
     from corank.console import printable
-    from corank.data.io.judgements.reading import read_judgements
+    from corank.data.io.judgements import read_judgements
     from corank.data.io.trec import Qrels
     from corank.metrics.cheap.documents import evaluate_documents
     from corank.metrics.conventions import find_convention
@@ -182,10 +182,9 @@ def suggest_for_evaluation(
     """Draw documents whose human grades decide between runs, and write them with their probabilities."""
     import numpy as np
 
-    from corank.cli.learn.predictions import read_run_file, read_truth
-    from corank.cli.output import emit
-    from corank.data.io.compressed import STANDARD, is_stream, require_text_place, write_text
-    from corank.data.io.table_text import csv_text
+    from corank.cli.output import emit_rows
+    from corank.cli.rows import read_run_file, read_truth
+    from corank.data.io.compressed import require_text_place
     from corank.metrics.cheap.documents import document_weights, gains, sample_documents, with_frame
     from corank.metrics.conventions import find_convention
     from corank.text import read_document_fields
@@ -218,19 +217,15 @@ def suggest_for_evaluation(
         )
         for pair, pi, share, time in zip(chosen, *sampled[1:], strict=True)
     ]
-    if as_json and output is None:
-        print_json("suggest", {"columns": header, "rows": lines})
-        return
-    with write_text(output or STANDARD, overwrite=force) as stream:
-        stream.write(csv_text([header, *lines], keep_formulas=keep_formulas).encode(errors="surrogateescape"))
-    if output is None or is_stream(output):
-        return
-    said = (
+    sentence = (
         f"wrote {output}: {len(lines)} documents of {len({query for query, _ in chosen})} queries, in the order of "
         f"the draw. Fill the column rating, or grade them with corank lab; then corank evaluate RUN... --gold "
         f"GRADES --drawn {output} -m {metric}."
     )
-    emit(as_json, "suggest", {"output": output, "n": len(lines), "metric": metric}, said)
+    emit_rows(
+        "suggest", [header, *lines], output, as_json=as_json, force=force, keep_formulas=keep_formulas,
+        sentence=sentence, metric=metric,
+    )  # fmt: skip
 
 
 def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:

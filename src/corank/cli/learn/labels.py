@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from corank.cli.learn.models import last_step
-from corank.cli.rows import ColumnOptions, FittedModel, require_model_features, say_columns, say_order
+from corank.cli.options import ColumnOptions
+from corank.cli.rows import FittedModel, require_model_features, say_columns, say_order
 from corank.data.collection import Collection
 from corank.data.column_roles import require_same_features
 from corank.data.durable.atomic import require_place

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.cli.learn.models import nonzero_columns, preferred_layout, warn_of_absent_features
-from corank.cli.rows import ColumnOptions, FittedModel, read_rows, say_order
+from corank.cli.options import ColumnOptions
+from corank.cli.rows import FittedModel, read_rows, say_order
 from corank.core.jit import is_light
 from corank.data.io.compressed import STANDARD, is_stream, write_text
 from corank.data.io.group_files import group_file

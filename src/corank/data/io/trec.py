@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from corank.data.collection import as_texts
 from corank.data.inputs import as_scores
 from corank.data.io.compressed import write_text
 from corank.data.io.letor.pieces import Piece, cut_lines
-from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, open_text
+from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, is_number, open_text
 from corank.data.judges import JudgeGrades
 from corank.data.queries import Queries
 from corank.errors import InputError, warn
@@ -103,6 +103,22 @@ def _fault(text: TextFile, code: int, position: int, names: tuple[str, ...], num
 
 RUN_COLUMNS = ("query", "Q0", "document", "rank", "score", "tag")
 QRELS_COLUMNS = ("query", "iteration", "document", "grade")
+RANKED_COLUMNS = ("query", "document", "rank")
+"""Columns of a run without scores, as MS MARCO has them."""
+
+
+def is_qrels(words: Sequence[bytes]) -> bool:
+    """Return whether a line may be one of TREC qrels; the second word of LETOR text has a colon (qid:7 or 1:0.5)."""
+    return len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and is_number(words[3])
+
+
+def is_run(words: Sequence[bytes]) -> bool:
+    """Return whether a line may be one of a run, with or without scores."""
+    if len(words) == len(RUN_COLUMNS):
+        return is_number(words[3]) and is_number(words[4])
+    return len(words) == len(RANKED_COLUMNS) and is_number(words[2])
+
+
 _NAME = re.compile(r"[^ \t\r\n]+").fullmatch
 
 

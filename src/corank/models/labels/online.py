@@ -113,12 +113,7 @@ class OnlineLabelRanker(LabelRanker):
         Support examples, their coefficients, and the kernel; only with a kernel.
     intercept_ : array of shape (n_labels,)
         Weights of the column of ones.
-    classes_ : array of shape (n_labels,)
-        The labels: classes, column names of y if it is a frame, or numbers from 0.
-    kind_ : str
-        Kind of the targets, and form of predictions.
-    is_calibrated_ : bool
-        Whether the targets determine the zero point.
+    {fitted_labels}
     cumulative_loss_ : float
         Sum of the losses of all predictions, each before its step.
     n_iter_ : int

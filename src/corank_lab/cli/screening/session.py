@@ -193,7 +193,7 @@ def read_on_page(
 
 def read_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that are given, as the pages read them; raise `InputError` if one is not allowed."""
-    from corank_lab.pages.screening.workspace import ScreenWorkspace
+    from corank_lab.pages.screening import ScreenWorkspace
 
     known = {setting.name: setting for setting in ScreenWorkspace.settings}
     result = {name: known[name].require(value) for name, value in options.items() if value not in (None, "")}
@@ -206,7 +206,7 @@ def open_project(store: Database, paths: Sequence[Path], settings: Mapping[str, 
     import numpy as np
 
     from corank_lab.cli.screening.files import ScreeningFiles
-    from corank_lab.pages.screening.workspace import ScreenWorkspace
+    from corank_lab.pages.screening import ScreenWorkspace
 
     known = {setting.name: setting for setting in ScreenWorkspace.settings}
     files = ScreeningFiles(tuple(paths), None, is_grouped=True)

@@ -26,7 +26,6 @@ from corank.progress import listen_to_progress
 from corank_lab.database.database import Database, Project
 from corank_lab.database.entries import utc_now
 from corank_lab.grading.features import RANK, SCORES, GradingFeatures
-from corank_lab.pages.texts import text
 
 MIN_QUERIES = 5
 """Number of queries with two different grades that a comparison needs."""
@@ -87,7 +86,8 @@ def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
     """Return why the grades do not suffice; empty if they do."""
     graded = ~np.isnan(y)
     n = sum(len(set(y[graded & (queries == item)])) > 1 for item in np.unique(queries[graded]))
-    return "" if n >= MIN_QUERIES else text("train.few", n=n, least=MIN_QUERIES)
+    sentence = f"{n} queries have two different grades; grade documents of at least {MIN_QUERIES} queries differently "
+    return "" if n >= MIN_QUERIES else sentence + "before rankers can be compared."
 
 
 def start(
@@ -126,7 +126,8 @@ def _run(
     except InputError as error:
         job.error = str(error)
     except Exception as error:
-        job.error = text("train.failed", kind=type(error).__name__)
+        kind = type(error).__name__
+        job.error = f"The comparison failed ({kind}). Try again; the terminal of corank lab shows the details."
         raise  # the terminal shows the details
 
 
@@ -173,11 +174,16 @@ def _used(sets: Mapping[str, GradingFeatures], kept: str, means: Mapping[str, fl
     features = sets[kept]
     columns, more = list(features.columns[:MAX_NAMED]), len(features.columns) - MAX_NAMED
     listed = ", ".join([*columns, *([f"{more} more"] if more > 0 else [])])
-    lines = [text("train.used", columns=listed)]
+    lines = [f"Learnt from: {listed}."]
     if len(means) > 1:
         tried = ", ".join(f"{abs(mean):.3f} from {name}" for name, mean in means.items())
-        lines.append(text("train.tried", metric=metric, tried=tried))
+        lines.append(f"{metric}, out of fold: {tried}; the better one is kept.")
     if features.prior is not None:
         is_given = features.prior == RANK or features.prior.casefold() in SCORES
-        lines.append(text("train.present" if is_given else "train.bm25", column=features.prior))
+        lines.append(
+            f"“Present order” is the order by {features.prior}, as the files give it."
+            if is_given
+            else f"The files give no order, so “present order” is that by {features.prior}: words that query and text "
+            "share."
+        )
     return " ".join(lines)

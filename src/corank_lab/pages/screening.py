@@ -6,15 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from corank.errors import InputError
+from corank_lab.choices import STOPPING_RULES
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
-from corank_lab.database.entries import entry_values, read_entry
+from corank_lab.database.entries import read_entry
 from corank_lab.pages.markup import clean, curve, one_line, record_values, rich, split_words
-from corank_lab.pages.screening.results import Results, agreement_rows
+from corank_lab.pages.screening_results import PARTS, Results, agreement_rows
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import MAX_CHARACTERS, Export, NewProject, SaveResult, Setting, Workspace
 from corank_lab.records.duplicates import find_duplicates, restore_duplicates
@@ -24,7 +25,7 @@ from corank_lab.screening.journal import RECORDS, records_hash, records_payload
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import similar_records, telling_words
 from corank_lab.screening.screening import N_AHEAD, Screening
-from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STOPPING_RULES, removed_sentence
+from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, removed_sentence
 
 MAX_REASONS = 9
 N_TELLING = 30
@@ -34,21 +35,54 @@ MAX_RECORDS = 200_000
 
 class ScreenWorkspace(Workspace):  # noqa: D101
     __doc__ = Workspace.__doc__
-    kind = "screen"
-    conflicts_place = "/conflicts"
+    kind, title, entry = "screen", "Screen", ScreeningEntry
+    pages: ClassVar = {"import": "Import", "conflicts": "Conflicts", "report": "Report"}
     settings = (
-        Setting("criteria", "", "lines"),
-        Setting("reasons", "", "lines"),
-        Setting("topic", "", "lines"),
-        Setting("highlight", "", "lines"),
-        Setting("highlight_against", "", "lines"),
-        Setting("readers", 1, "number", 1, 50),
-        Setting("shared_records", 1.0, "share", 0.0, 1.0),
-        Setting("rule", "agree", "choice", choices=tuple(STOPPING_RULES)),
-        Setting("target", 0.95, "share", 0.5, 0.999),
-        Setting("confidence", 0.95, "share", 0.5, 0.999),
-        Setting("use_labels", True, "flag"),
-    )
+        Setting(
+            "criteria", "", "lines", "Criteria",
+            "Shown next to every record. **bold**, *emphasis*, lists with - and links work.",
+        ),
+        Setting(
+            "reasons", "", "lines", "Reasons of exclusion",
+            "One per line, at most nine; judges give them with the keys 1 to 9.",
+        ),
+        Setting(
+            "topic", "", "lines", "Topic",
+            "Description of relevant records, in words; used until the first one is found.",
+        ),
+        Setting(
+            "highlight", "", "lines", "Words for inclusion",
+            "Highlighted in green; separated by commas, * is any ending.",
+        ),
+        Setting(
+            "highlight_against", "", "lines", "Words against inclusion",
+            "Highlighted in red; separated by commas, * is any ending.",
+        ),
+        Setting(
+            "readers", 1, "number", "Judges per record", "Number of judges who read each record of the shared part.",
+            1, 50,
+        ),
+        Setting(
+            "shared_records", 1.0, "share", "Shared part of the records (%)",
+            "Share of records that several judges read; the others are read by one.",
+        ),
+        Setting(
+            "rule", "agree", "choice", "Stopping rule",
+            "When the pages advise to stop. Rules with a random sample prove or test the recall.",
+            choices=STOPPING_RULES,
+        ),
+        Setting(
+            "target", 0.95, "share", "Recall to reach (%)", "Share of the relevant records to be found.", 0.5, 0.999
+        ),
+        Setting(
+            "confidence", 0.95, "share", "Confidence (%)", "Required probability that this recall is reached.",
+            0.5, 0.999,
+        ),
+        Setting(
+            "use_labels", True, "flag", "Use labels of the files as known answers",
+            "Records with a label are not shown to judges then.",
+        ),
+    )  # fmt: skip
 
     def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
@@ -74,14 +108,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             raise InputError("found no records; send a file such as .ris, .nbib, .bib, .csv, .xlsx or .xml.")
         upload.report("read", 0.0)
         with upload.on_disk() as paths:
-            try:
-                records = read_records(*paths)
-            except InputError as error:
-                message = str(error)
-                for path, file in zip(paths, upload.tables, strict=True):
-                    message = message.replace(str(path), file.name)
-                raise InputError(message) from None
-            records = _renamed(records, [file.name for file in upload.tables])
+            records = _renamed(read_records(*paths), [file.name for file in upload.tables])
         if not 1 <= len(records) <= MAX_RECORDS:
             raise InputError(f"found {len(records)} records; from 1 to {MAX_RECORDS:,} can be screened.")
         groups = find_duplicates(records, report=lambda share: upload.report("duplicates", 0.2 + 0.7 * share))
@@ -140,16 +167,15 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 self.session.add(judge, entry)
         self.background.request()
 
-    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
-        """Read a line of a journal of `corank screen`."""
-        entry = read_entry(ScreeningEntry, values, values["place"])
-        number = self.session.unique.find(entry.id, entry.keys, entry.title) if entry.id else None
-        if entry.id and number is None:
-            raise InputError(f"{values['place']}: the project has no record {entry.id!r:.80}; check the file.")
-        item = "" if number is None else self.session.records.ids[number]
-        if number is not None and not entry.keys:
-            entry = entry.about(self.session.unique, number)
-        return item, entry_values(entry), str(values.get("time", ""))
+    def completed(self, entry: ScreeningEntry) -> tuple[str, ScreeningEntry]:
+        """Return the record of an entry of `corank screen`."""
+        unique = self.session.unique
+        number = unique.find(entry.id, entry.keys, entry.title) if entry.id else None
+        if number is None:
+            if entry.id:
+                raise InputError(f"{entry.place}: the project has no record {entry.id!r:.80}; check the file.")
+            return "", entry
+        return self.session.records.ids[number], entry if entry.keys else entry.about(unique, number)
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
         """Return a record."""
@@ -223,17 +249,13 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         self._shown.pop((judge, number), None)
         return saved
 
-    def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Withdraw the last answer of a judge."""
-        with self.lock:
-            last = self.session.answers_of(judge).last
+    def last_answer(self, judge: str) -> tuple[str, ScreeningEntry] | None:
+        """Return the record of the last answer, and the entry that withdraws it."""
+        last = self.session.answers_of(judge).last
         if last is None:
-            return SaveResult(False)
-        entry = ScreeningEntry("undo", self.session.records.ids[last])
-        saved = self._store(judge, last, entry, form.get("client_id", ""))
-        if saved.is_new:
-            self.ask_again(judge, self.session.records.ids[last])
-        return saved
+            return None
+        id = self.session.records.ids[last]
+        return id, self._whole(last, ScreeningEntry("undo", id))
 
     def settle(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Settle a conflict of judges, or open a settled one again; or separate records that are not duplicates."""
@@ -316,7 +338,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             }  # fmt: skip
         agreement = self.results.agreement()
         pairs = [row for row in agreement_rows(agreement) if row["question"] == "included"]
-        return {**result, "pairs": pairs, "export_rows": True}
+        return {**result, "pairs": pairs, "export_rows": PARTS}
 
     @property
     def exports(self) -> Mapping[str, Export]:
@@ -396,10 +418,11 @@ class ScreenWorkspace(Workspace):  # noqa: D101
     def _store(
         self, judge: str, number: int, entry: ScreeningEntry, client_id: str, *, keep_hold: bool = False
     ) -> SaveResult:
-        unique = self.session.unique
-        whole = replace(entry.about(unique, number), records=unique.hash)
         id = self.session.records.ids[number]
-        return self.append(judge, id, entry_values(whole), client_id, keep_hold=keep_hold)
+        return self.append(judge, id, self._whole(number, entry), client_id, keep_hold=keep_hold)
+
+    def _whole(self, number: int, entry: ScreeningEntry) -> ScreeningEntry:
+        return replace(entry.about(self.session.unique, number), records=self.session.unique.hash)
 
 
 def _since(answers: ScreeningAnswers) -> int:

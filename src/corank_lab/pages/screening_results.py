@@ -19,21 +19,26 @@ from corank_lab.screening.agreement import ScreeningAgreement, screening_agreeme
 from corank_lab.screening.journal import RECORDS
 from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
 from corank_lab.screening.reporting.certificate_page import certificate_page
-from corank_lab.screening.reporting.export import ONLY, export_screening
+from corank_lab.screening.reporting.export import export_screening
 from corank_lab.screening.reporting.flow_diagram import flow_diagram
 from corank_lab.screening.reporting.methods import ScreeningFacts, methods_paragraph
 from corank_lab.screening.reporting.report import screening_facts, settled_answers, table_csv
 from corank_lab.screening.team import KNOWN
 
 if TYPE_CHECKING:
-    from corank_lab.pages.screening.workspace import ScreenWorkspace
+    from corank_lab.pages.screening import ScreenWorkspace
 
 FORMATS = {
-    "ris": ("application/x-research-info-systems", ".ris"),
-    "csv": ("text/csv", ".csv"),
-    "excel": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", EXCEL),
+    "ris": ("RIS", "application/x-research-info-systems", ".ris"),
+    "csv": ("CSV", "text/csv", ".csv"),
+    "excel": ("Excel", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", EXCEL),
 }
-"""Media type and suffix of the formats of an export."""
+"""Name, media type and suffix of the formats of an export."""
+PARTS = {
+    "all": "All records", "included": "Included", "excluded": "Excluded", "conflicts": "In conflict",
+    "unread": "Unread", "copies": "All, duplicates too",
+}  # fmt: skip
+"""Records of an export."""
 _RECORD_FILE = re.compile(r"records/(\d{1,6})/([^/]+)", flags=re.ASCII)
 
 
@@ -46,20 +51,32 @@ class Results:
     @property
     def exports(self) -> Mapping[str, Export]:
         """Files to save, by name."""
-        result = {}
-        for only in ONLY:
-            for name, (media_type, suffix) in FORMATS.items():
-                result[f"{name}-{only}"] = Export(f"{only}{suffix}", media_type, self._records(only, suffix))
-        for name, (media_type, suffix) in FORMATS.items():
-            content = self._records("all", suffix, all_copies=True)
-            result[f"{name}-copies"] = Export(f"copies{suffix}", media_type, content)
-        result["log"] = Export("log.jsonl", "application/jsonl", self._log)
-        result["methods"] = Export("methods.txt", "text/plain", lambda: methods_paragraph(self.facts()) + "\n")
-        result["prisma"] = Export("prisma.csv", "text/csv", lambda: table_csv(self.facts().counts.table()))
-        result["diagram"] = Export("prisma.svg", "image/svg+xml", lambda: flow_diagram(self.facts().counts))
-        result["agreement"] = Export("agreement.csv", "text/csv", lambda: table_csv(self.agreement().table()))
-        result["certificate"] = Export("certificate.zip", "application/zip", self._certificate)
-        return result
+        parts = {
+            f"{name}-{part}": Export(
+                label, f"{part}{suffix}", media_type,
+                self._records("all" if part == "copies" else part, suffix, all_copies=part == "copies"),
+            )
+            for part in PARTS
+            for name, (label, media_type, suffix) in FORMATS.items()
+        }  # fmt: skip
+        return parts | {
+            "log": Export("Log of answers (JSON lines)", "log.jsonl", "application/jsonl", self._log),
+            "methods": Export(
+                "Methods paragraph (text)", "methods.txt", "text/plain", lambda: methods_paragraph(self.facts()) + "\n"
+            ),
+            "prisma": Export(
+                "PRISMA numbers (CSV)", "prisma.csv", "text/csv", lambda: table_csv(self.facts().counts.table())
+            ),
+            "diagram": Export(
+                "PRISMA flow diagram (SVG)", "prisma.svg", "image/svg+xml", lambda: flow_diagram(self.facts().counts)
+            ),
+            "agreement": Export(
+                "Agreement of judges (CSV)", "agreement.csv", "text/csv", lambda: table_csv(self.agreement().table())
+            ),
+            "certificate": Export(
+                "Certificate with records and logs (ZIP)", "certificate.zip", "application/zip", self._certificate
+            ),
+        }
 
     def agreement(self) -> ScreeningAgreement:
         """Return how far the judges agree."""

@@ -18,10 +18,19 @@ from corank_lab.grading.features import GradingFeatures, grading_features, own_c
 from corank_lab.grading.reading import read_grading_task
 from corank_lab.grading.session import ORDERS, AlphaInterval, GradingSession, alpha_interval
 from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, title_column
-from corank_lab.pages.grading import training
+from corank_lab.pages import training
 from corank_lab.pages.markup import card, clean, one_line, rich
 from corank_lab.pages.uploads import Upload
-from corank_lab.pages.workspaces import MAX_CHARACTERS, Export, NewProject, SaveResult, Setting, Workspace
+from corank_lab.pages.workspaces import (
+    GUIDELINES,
+    MAX_CHARACTERS,
+    QUESTION,
+    Export,
+    NewProject,
+    SaveResult,
+    Setting,
+    Workspace,
+)
 
 _SNIPPET = 200
 _SHOWN = 100
@@ -30,20 +39,45 @@ _SHOWN = 100
 
 class GradeWorkspace(Workspace):  # noqa: D101
     __doc__ = Workspace.__doc__
-    kind = "grade"
+    kind, title, entry = "grade", "Grade", GradingEntry
     settings = (
-        Setting("question", "", "text"),
-        Setting("guidelines", "", "lines"),
-        Setting("scale", GradingScale().lines(), "lines"),
-        Setting("view", "one", "choice", choices=("one", "list")),
-        Setting("order", "query", "choice", choices=ORDERS),
-        Setting("depth", 0, "number", 0, 1_000_000),
-        Setting("judges", 1, "number", 1, 50),
-        Setting("shared", 1.0, "share", 0.0, 1.0),
-        Setting("show_rank", False, "flag"),
-        Setting("use_texts", True, "flag"),
-        Setting("index", "documents", "text"),
-    )
+        QUESTION,
+        GUIDELINES,
+        Setting(
+            "scale", GradingScale().lines(), "lines", "Scale",
+            "One grade per line, such as: 0 = off topic. Grades that were given must stay.",
+        ),
+        Setting(
+            "view", "one", "choice", "What judges see",
+            "A list shows the documents of a query together; they are shuffled if the rank is hidden.",
+            choices={"one": "One document at a time", "list": "A result list"},
+        ),
+        Setting(
+            "order", "query", "choice", "What comes next",
+            "The model chooses documents whose grade is most uncertain.", choices=ORDERS,
+        ),
+        Setting(
+            "depth", 0, "number", "Depth", "Number of first documents of each query that are graded; 0 means all.",
+            0, 1_000_000,
+        ),
+        Setting(
+            "judges", 1, "number", "Judges per document",
+            "Number of judges who grade each document of the shared part.", 1, 50,
+        ),
+        Setting(
+            "shared", 1.0, "share", "Shared part (%)",
+            "Share of documents that several judges grade; the others are graded by one.",
+        ),
+        Setting(
+            "show_rank", False, "flag", "Show the rank of the document",
+            "Judges who see the rank tend to agree with it, so it is hidden by default.",
+        ),
+        Setting(
+            "use_texts", True, "flag", "Learn also from the words of query and text",
+            "“Train and compare” tries numeric columns with and without texts, and keeps the better.",
+        ),
+        Setting("index", "documents", "text", "Index", "Name of the index in the file for Elasticsearch."),
+    )  # fmt: skip
 
     def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
@@ -64,13 +98,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         if not upload.tables:
             raise InputError("found no table; send a table with the columns query and docid, or a book of Quepid.")
         with upload.on_disk() as paths:
-            try:
-                result = read_grading_task(*paths)
-            except InputError as error:
-                message = str(error)
-                for path, file in zip(paths, upload.tables, strict=True):
-                    message = message.replace(str(path), file.name)
-                raise InputError(message) from None
+            result = read_grading_task(*paths)
         scale = result.task.scale or GradingScale()
         answers = [
             (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in result.known
@@ -86,15 +114,11 @@ class GradeWorkspace(Workspace):  # noqa: D101
         """Take an answer of the store into account."""
         self.session.add(answer.judge, read_entry(GradingEntry, answer.entry, f"answer {answer.number}"))
 
-    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
-        """Read a line of a log of grades."""
-        entry = read_entry(GradingEntry, values, values["place"])
-        key = ""
-        if entry.action != "undo":
-            key = self.task.keys[self.session.number(entry)]
-        if entry.action in ("grade", "settle") and entry.grade not in map(str, self.session.scale.grades):
-            raise InputError(f"{entry.place}: the grade is {entry.grade!r}, which the scale of the project lacks.")
-        return key, entry_values(entry), str(values.get("time", ""))
+    def completed(self, entry: GradingEntry) -> tuple[str, GradingEntry]:
+        """Return the document of an entry."""
+        if entry.action in ("grade", "settle"):
+            self.session.grade_of(entry)
+        return "" if entry.action == "undo" else self.task.keys[self.session.number(entry)], entry
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
         """Return a document with its query, or a query with its documents."""
@@ -203,16 +227,17 @@ class GradeWorkspace(Workspace):  # noqa: D101
         """Fix the grade of a document."""
         return self._store(judge, self._number(form.get("item", "")), "settle", form.get("grade", ""), form, "conflict")
 
+    def last_answer(self, judge: str) -> tuple[str, GradingEntry] | None:
+        """Return the document of the last answer, and the entry that withdraws it."""
+        last = self.session.last(judge)
+        return None if last is None else (self.task.keys[last], self._entry(last, "undo"))
+
     def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Withdraw the last answer of a judge."""
+        """Withdraw the last answer; a result list shows its document."""
         with self.lock:
-            last = self.session.last(judge)
-        saved = SaveResult(False) if last is None else self._store(judge, last, "undo", "", form, "")
-        if saved.is_new and last is not None:
-            if self.is_list:
-                return saved._replace(item=self.task.keys[last])
-            self.ask_again(judge, self.task.keys[last])
-        return saved
+            last = self.session.last(judge) if self.is_list else None
+        saved = super().undo(judge, form)
+        return saved._replace(item=self.task.keys[last]) if saved.is_new and last is not None else saved
 
     def history(self, judge: str) -> list[dict[str, Any]]:
         """Return the answers of a judge, the newest first."""
@@ -288,23 +313,38 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
             return content
 
-        name = self.project.name
+        name, json_type = self.project.name, "application/json"
         result = training.last_result(self.store, self.project.id)
         matches = {
-            "qrels": Export("qrels.txt", "text/plain", locked(export.as_qrels)),
-            "queries": Export("queries.csv", "text/csv", locked(export.as_queries)),
-            "features": Export("features.csv", "text/csv", locked(export.as_features, with_features=True)),
-            "letor": Export("letor.txt", "text/plain", locked(export.as_letor, with_features=True)),
-            "quepid": Export("quepid.csv", "text/csv", locked(export.as_quepid_csv)),
-            "book": Export("book.json", "application/json", locked(export.as_quepid_book, name)),
-            "opensearch": Export("opensearch.json", "application/json", locked(export.as_opensearch, name)),
-            "rank_eval": Export(
-                "rank-eval.json", "application/json", locked(export.as_rank_eval, self.setting("index"))
+            "qrels": Export("Final grades, TREC qrels", "qrels.txt", "text/plain", locked(export.as_qrels)),
+            "queries": Export("Queries of the qrels (CSV)", "queries.csv", "text/csv", locked(export.as_queries)),
+            "features": Export(
+                "All documents with features and final grades (CSV)", "features.csv", "text/csv",
+                locked(export.as_features, with_features=True),
             ),
-            "judgements": Export("judgements.csv", "text/csv", locked(export.as_judgements)),
-        }
+            "letor": Export(
+                "Final grades with features, LETOR text", "letor.txt", "text/plain",
+                locked(export.as_letor, with_features=True),
+            ),
+            "quepid": Export("Final grades, Quepid CSV", "quepid.csv", "text/csv", locked(export.as_quepid_csv)),
+            "book": Export(
+                "All answers, Quepid book (JSON)", "book.json", json_type, locked(export.as_quepid_book, name)
+            ),
+            "opensearch": Export(
+                "Final grades, OpenSearch workbench (JSON)", "opensearch.json", json_type,
+                locked(export.as_opensearch, name),
+            ),
+            "rank_eval": Export(
+                "Final grades, Elasticsearch _rank_eval (JSON)", "rank-eval.json", json_type,
+                locked(export.as_rank_eval, self.setting("index")),
+            ),
+            "judgements": Export(
+                "All answers with judges (CSV)", "judgements.csv", "text/csv", locked(export.as_judgements)
+            ),
+        }  # fmt: skip
         if result is not None and result["has_model"]:
-            matches["model"] = Export("model.safetensors", "application/octet-stream", self._model)
+            label = "Recommended model (safetensors)"
+            matches["model"] = Export(label, "model.safetensors", "application/octet-stream", self._model)
         return matches
 
     def _model(self) -> bytes:
@@ -394,9 +434,10 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return number
 
     def _store(self, judge: str, number: int, action: str, grade: str, form: Mapping[str, str], by: str) -> SaveResult:
+        note = clean(form.get("note", "")).strip()[:MAX_CHARACTERS]
+        entry = self._entry(number, action, grade, note, by)
+        return self.append(judge, *self.completed(entry), form.get("client_id", ""))
+
+    def _entry(self, number: int, action: str, *more: str) -> GradingEntry:
         document = self.task.documents[number]
-        note = clean(form.get("note", "")).strip()[:MAX_CHARACTERS] if action != "undo" else ""
-        if action in ("grade", "settle") and grade not in map(str, self.session.scale.grades):
-            raise InputError(f"the grade is {grade!r}; choose one of the scale.")
-        entry = GradingEntry(action, self.task.queries[document.query].id, document.id, grade, note, by)
-        return self.append(judge, self.task.keys[number], entry_values(entry), form.get("client_id", ""))
+        return GradingEntry(action, self.task.queries[document.query].id, document.id, *more)

@@ -1,1 +1,0 @@
-"""Pages of grading: one document or a result list, and train and compare."""

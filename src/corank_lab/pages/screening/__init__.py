@@ -1,1 +1,0 @@
-"""Pages of screening: import, reading, conflicts and report."""
