@@ -29,10 +29,10 @@ from corank.base.pairs.losses import Loss as Loss
 from corank.base.pairs.moments import Moments as Moments
 from corank.base.pairs.sampling import PairSampler as PairSampler
 from corank.base.priors import ColumnMean as ColumnMean
-from corank.base.priors import OnTop as OnTop
+from corank.base.priors import ResidualRanker as ResidualRanker
 from corank.base.query_scaler import QueryScaler as QueryScaler
 from corank.base.search import QuerySearchCV as QuerySearchCV
-from corank.base.smooth import Smooth as Smooth
+from corank.base.smooth import NeighborSmoother as NeighborSmoother
 from corank.base.solvers.conjugate import conjugate_gradients as conjugate_gradients
 from corank.base.solvers.least_squares import squared as squared
 from corank.base.solvers.least_squares import squared_views as squared_views

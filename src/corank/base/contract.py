@@ -44,7 +44,7 @@ COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
 Notes = dict[str, Any]
 
 
-class Learner(BaseEstimator):
+class Estimator(BaseEstimator):
     """Base class of all estimators and transformers: parameters with rules, fitted attributes that end in "_"."""
 
     _rules: ClassVar[Rules] = {}
@@ -71,7 +71,7 @@ class Learner(BaseEstimator):
         """Raise `InputError` if fitted attributes, which a file may have set, do not fit together."""
 
 
-L = TypeVar("L", bound=Learner)
+L = TypeVar("L", bound=Estimator)
 
 LIGHTGBM_ARGUMENTS = {
     "init_score": "pass it as prior, to fit and to predict",
@@ -108,7 +108,7 @@ class _ColumnNotes(BaseEstimator):
     """Receives scikit-learn's notes on columns, so that the estimator is not changed before its fit has succeeded."""
 
 
-def check_parameters(estimator: Learner) -> None:
+def check_parameters(estimator: Estimator) -> None:
     """Raise `InputError` for the first parameter that is not allowed, or for parameters that contradict each other."""
     check_values({name: getattr(estimator, name) for name in estimator._rules}, estimator._rules)
     estimator._check_combinations()

@@ -16,7 +16,7 @@ from corank.data.column_roles import JudgeRule
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
     from corank.data.io.judgements import JudgementList
     from corank.data.io.text import TextFile
 
@@ -184,7 +184,7 @@ def _check(source: list[TextFile | Path], target: Path, unjudged: float | None, 
     return kind
 
 
-def _write(target: Path, rows: Collection, unjudged: float | None, force: bool) -> None:
+def _write(target: Path, rows: Dataset, unjudged: float | None, force: bool) -> None:
     from corank.data.io.letor.writer import write_letor
     from corank.data.io.store.store import write_store
     from corank.data.io.write_frames import write_csv, write_parquet
@@ -251,7 +251,7 @@ def _read(path: Path, options: JudgementOptions, columns: ColumnOptions) -> Judg
 
 def _rows_of_responses(
     sources: Sequence[Path], target: Path, options: JudgementOptions, columns: ColumnOptions, force: bool
-) -> Collection:
+) -> Dataset:
     """Write the features that an engine logged as rows, with the grades of `--judgements`."""
     import numpy as np
 

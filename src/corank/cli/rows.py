@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from corank.cli.options import ColumnOptions
-from corank.data.collection import Collection, as_texts
+from corank.data.collection import Dataset, as_texts
 from corank.data.column_roles import ColumnChoice, list_names
 from corank.data.io.judgements import JSON, JudgementList, read_judgements
 from corank.data.io.read import common_format, detect_format, open_source, read
@@ -54,7 +54,7 @@ def read_rows(
     features: Sequence[str] | None = None,
     layout: Literal["auto", "dense"] = "auto",
     dtype: Literal["float32", "float64"] | None = None,
-) -> Collection:
+) -> Dataset:
     """Read rows, and say which columns of a table were taken as what."""
     sources = [open_source(item) for item in data]
     if model is not None:
@@ -70,7 +70,7 @@ def read_rows(
     return rows
 
 
-def say_columns(rows: Collection, source: object) -> None:
+def say_columns(rows: Dataset, source: object) -> None:
     """Say on standard error which columns of a table were taken as what."""
     if rows.roles is None:
         return
@@ -90,7 +90,7 @@ def say_order(names: Sequence[str] | None, source: object, model: FittedModel) -
     )
 
 
-def require_model_features(rows: Collection, source: object, model: FittedModel) -> None:
+def require_model_features(rows: Dataset, source: object, model: FittedModel) -> None:
     """Raise `InputError` if a file does not have as many features as a model; names were compared before."""
     n_features = rows.X.shape[1]
     if model.n_features in (None, n_features):
@@ -104,14 +104,14 @@ def require_model_features(rows: Collection, source: object, model: FittedModel)
     )
 
 
-def row_names(rows: Collection) -> list[str]:
+def row_names(rows: Dataset) -> list[str]:
     """Return the names of rows: document ids, or numbers from 1 if the file has none."""
     if rows.docids is None:
         return [str(number) for number in range(1, len(rows.y) + 1)]
     return [str(name) for name in rows.docids.tolist()]
 
 
-def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions | None = None) -> Qrels | Collection:
+def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions | None = None) -> Qrels | Dataset:
     """Read grades from qrels, LETOR text, a store, Parquet or CSV; the format is detected."""
     columns = columns or ColumnOptions()
     if suffix_of(path) in JSON:

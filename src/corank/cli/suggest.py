@@ -13,7 +13,7 @@ from corank.cli.output import emit_rows
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
 
 Cells = list[tuple[Any, ...]]
 
@@ -141,7 +141,7 @@ def suggest(
 
 
 def _rows(
-    ranker: Any, rows: Collection, names: list[str], number: int, strategy: str, per_query: bool, seed: int
+    ranker: Any, rows: Dataset, names: list[str], number: int, strategy: str, per_query: bool, seed: int
 ) -> Cells:
     import numpy as np
 
@@ -168,7 +168,7 @@ def _rows(
 
 
 def _pairs(
-    ranker: Any, rows: Collection, names: list[str], path: Path | None, number: int, strategy: str, seed: int
+    ranker: Any, rows: Dataset, names: list[str], path: Path | None, number: int, strategy: str, seed: int
 ) -> Cells:
     from corank.cli.rows import read_preferences
     from corank.models.gp import suggest_pairs

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base import ColumnMean, OnTop
+from corank.base import ColumnMean, ResidualRanker
 from corank.base.search import QuerySearchCV
 from corank.comparison.problem import assign_folds, assign_groups, comparable
 from corank.metrics import Convention, parse_metric
@@ -104,7 +104,7 @@ class TrainingPart:
     def on_prior(self, ranker: Any) -> Any:
         """Combine a ranker with the prior columns, if there are any."""
         prior = self.settings.prior
-        return ranker if prior is None else OnTop(ColumnMean(list(prior)), ranker)
+        return ranker if prior is None else ResidualRanker(ColumnMean(list(prior)), ranker)
 
     def searched(self, ranker: Any, grid: Mapping[str, list[Any]]) -> Any:
         """Return a grid search for a ranker, or the ranker itself if nothing can be held out."""

@@ -75,13 +75,13 @@ def compare(
     models : iterable of str, or mapping of str to estimator
         Names from `corank.comparison.METHODS`, or estimators by name, the simplest first. Estimators are
         cloned; those that are not a `Ranker` get scored rows only. A random order and the mean of columns are added.
-    X : array-like, CSR matrix, DataFrame, Collection or RankingData
+    X : array-like, CSR matrix, DataFrame, Dataset or RankingData
         Rows; the result of `corank.read` also holds y and qid.
     y : array-like of shape (n_rows,)
         Scores, higher is better; NaN marks an unjudged row.
     qid : array-like of shape (n_rows,), optional
         One query id per row. Without it, or if one query has all scores, groups of its rows replace queries.
-    unjudged : array-like, CSR matrix, DataFrame or Collection, optional
+    unjudged : array-like, CSR matrix, DataFrame or Dataset, optional
         Further rows without scores, for semi-supervised methods. Rows of test queries are left out.
     unjudged_qid : array-like, optional
         Query ids of the unjudged rows.

@@ -1,5 +1,5 @@
 from corank.data.cheap import CheapPolicy as CheapPolicy
-from corank.data.collection import Collection as Collection
+from corank.data.collection import Dataset as Dataset
 from corank.data.collection import as_texts as as_texts
 from corank.data.column_roles import ColumnChoice as ColumnChoice
 from corank.data.durable.atomic import atomic_file as atomic_file

@@ -310,7 +310,7 @@ def forget(place: Place, user: Annotated[str, typer.Argument(help="Id of the use
 
 if TYPE_CHECKING:
     from corank.cli import FittedModel
-    from corank.data import ClickLog, Collection
+    from corank.data import ClickLog, Dataset
 
 
 def replay(
@@ -380,12 +380,12 @@ def replay(
     )
 
 
-def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple[ClickLog, Collection]:
+def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple[ClickLog, Dataset]:
     """Return the lists of a service, and the rows that were ranked."""
     import numpy as np
 
     from corank.cli import require_model_features
-    from corank.data import Collection
+    from corank.data import Dataset
     from corank.errors import InputError
     from corank_lab.api.export import logged_rows
     from corank_lab.api.log import EventLog
@@ -397,7 +397,7 @@ def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple
         raise InputError(
             f"{fitted.path} adds what it learnt to a prior, which replay does not read; compare by interleaving."
         )
-    data = Collection(
+    data = Dataset(
         result.X, np.full(len(result.X), np.nan), result.names, _qid=lambda: result.qid, _docids=lambda: result.docids
     )
     require_model_features(data, place, fitted)

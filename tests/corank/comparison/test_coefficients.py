@@ -6,7 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from corank import ColumnMean, QueryScaler, RankRLS
-from corank.base import OnTop
+from corank.base import ResidualRanker
 from corank.comparison.plan import coefficients
 from corank.comparison.problem import InputRows, make_problem
 from corank.data.routing import fit_with_qid
@@ -45,7 +45,7 @@ def test_weights_are_what_a_step_in_the_given_column_adds(problem, steps):
 
 
 def test_weights_beside_a_prior_are_those_of_what_was_learnt(problem):
-    model, weights = found(problem, OnTop(ColumnMean([0]), RankRLS(alpha=1.0)))
+    model, weights = found(problem, ResidualRanker(ColumnMean([0]), RankRLS(alpha=1.0)))
     assert weights == dict(zip(COLUMNS, model.ranker_.coef_.tolist(), strict=True))
 
 

@@ -360,7 +360,7 @@ def test_unscored_rows_are_counted_and_used(local, made):
 def test_rankers_stand_on_a_prior(local, made):
     study = quick(["rankrls"], made, prior=[0, 3])
     assert study.outcome("columns").title == "mean of 2 columns"
-    assert isinstance(study.ranker, corank.base.OnTop)
+    assert isinstance(study.ranker, corank.base.ResidualRanker)
     assert len(study.path) == 13
     with pytest.raises(InputError, match=r"prior is \[6\]; pass one or more column names, or numbers from 0 to 5"):
         quick(["rankrls"], made, prior=[6])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
     from corank.data.io.text import TextFile
     from corank.data.io.trec import Qrels
     from corank.data.judges import JudgeGrades
@@ -134,7 +134,7 @@ def evaluate(
 
 
 def evaluate_predictions(
-    path: Path, predictions: Path, truth: Qrels | Collection, metrics: list[str], convention: str
+    path: Path, predictions: Path, truth: Qrels | Dataset, metrics: list[str], convention: str
 ) -> Evaluation:
     """Evaluate a score file (one number per line, aligned with the truth) or a TREC run."""
     from corank.cli.rows import first_words

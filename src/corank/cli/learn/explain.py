@@ -13,7 +13,7 @@ from corank.cli.output import print_json
 
 if TYPE_CHECKING:
     from corank.base.explanation import Explanation
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
 
 
 def explain(
@@ -74,7 +74,7 @@ def explain(
             typer.echo(f"wrote {plot}")
 
 
-def _rows_of(pair: tuple[str, str], rows: Collection, source: str) -> tuple[int, int]:
+def _rows_of(pair: tuple[str, str], rows: Dataset, source: str) -> tuple[int, int]:
     """Return the two rows; a document of several queries is taken from the one query that has both."""
     first, second = (_candidates(name, rows, source) for name in pair)
     if len(first) == len(second) == 1:
@@ -89,7 +89,7 @@ def _rows_of(pair: tuple[str, str], rows: Collection, source: str) -> tuple[int,
     raise InputError(f"{source} has document {name!r} in several rows, such as {shown}; pass row numbers instead.")
 
 
-def _candidates(name: str, rows: Collection, source: str) -> list[int]:
+def _candidates(name: str, rows: Dataset, source: str) -> list[int]:
     import numpy as np
 
     from corank.errors import InputError
@@ -105,7 +105,7 @@ def _candidates(name: str, rows: Collection, source: str) -> list[int]:
     return [int(name) - 1]
 
 
-def _called(pair: tuple[str, str], rows: Collection, chosen: tuple[int, int]) -> tuple[str, str]:
+def _called(pair: tuple[str, str], rows: Dataset, chosen: tuple[int, int]) -> tuple[str, str]:
     """Return the labels of the rows: document ids, or row numbers."""
     names = [
         name if rows.docids is not None and rows.docids[row] == name else f"row {row + 1}"

@@ -97,7 +97,7 @@ class ModelSpec:
         """Return a ranker, by default the own one, with prior and scaling."""
         ranker = self.ranker if ranker is None else ranker
         if self.prior is not None:
-            ranker = corank.base.OnTop(corank.ColumnMean(self.prior), ranker)
+            ranker = corank.base.ResidualRanker(corank.ColumnMean(self.prior), ranker)
         if self.scale is None:
             return ranker
         from sklearn.pipeline import Pipeline  # takes long to import

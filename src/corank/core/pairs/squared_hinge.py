@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import inline, light
+from corank.core.jit import inline, jit_when_large
 from corank.core.rows.blocks import merge_sort
 
 
@@ -44,7 +44,7 @@ def _sum_up_to(tree, at):  # type: ignore[no-untyped-def]
     return total
 
 
-@light
+@jit_when_large
 def squared_hinge_loss(block, s, first, last, order, gradient, degree):  # type: ignore[no-untyped-def]
     """
     Return Σ ½ w_i w_j m_ij² over active pairs of queries first..last-1, and write its derivatives.
@@ -103,7 +103,7 @@ def squared_hinge_loss(block, s, first, last, order, gradient, degree):  # type:
     return loss
 
 
-@light
+@jit_when_large
 def squared_hinge_hessian_product(block, s, z, first, last, order, degree, out):  # type: ignore[no-untyped-def]
     """
     Write the Hessian of the loss times z: w_i Σ_j w_j (z_i − z_j) over the active partners j of i.

@@ -10,7 +10,7 @@ import numpy as np
 
 from corank._lazy import is_sparse
 from corank._moved import old_parameters
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.column_roles import USUAL_NAMES, ColumnRoles, column_numbers, require_same_features
 from corank.data.durable.atomic import folder_exists
 from corank.data.io.frames import read_csv, read_parquet
@@ -45,7 +45,7 @@ def read(
     dtype: Literal["float32", "float64"] | None = None,
     layout: Literal["auto", "dense", "csr"] = "auto",
     group_files: bool = True,
-) -> Collection:
+) -> Dataset:
     """
     Read features, scores, query ids and document ids from files.
 
@@ -87,7 +87,7 @@ def read(
 
     Returns
     -------
-    Collection
+    Dataset
         The rows; pass ``.data`` to the `fit` of a ranker.
 
     Examples
@@ -142,7 +142,7 @@ def _matched(names: Sequence[str] | None, features: Sequence[str] | None, source
     return ColumnRoles(None, None, None, None, tuple(features), is_reordered=True)
 
 
-def _warn_of_one_query(rows: Collection, source: object) -> None:
+def _warn_of_one_query(rows: Dataset, source: object) -> None:
     """Warn that a file with labels has no query ids."""
     n = len(rows.y)
     if n < 2 or np.isnan(rows.y).all():

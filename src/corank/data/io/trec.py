@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.jit import is_light
+from corank.core.jit import is_small
 from corank.core.parsing import sheet, small
 from corank.data.collection import as_texts
 from corank.data.inputs import as_scores
@@ -42,7 +42,7 @@ def read_columns(text: TextFile, names: tuple[str, ...], kept: dict[str, slice],
 
 def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
     content = piece.read()
-    if is_light(piece.length):
+    if is_small(piece.length):
         result = small.split_lines(content[: piece.length].tobytes(), len(names), names.index(number))
         if result is not None:
             words = [as_texts(result[1][names.index(name)])[rows] for name, rows in kept.items()]
