@@ -212,7 +212,6 @@ FUNCTIONS = (
     Writer("write_records to RIS", "records.ris", records),
     Writer("report of a screening", "report", screening_report),
     Writer("write_records to Excel", "records.xlsx", records),
-    Writer("write_records to BibTeX", "records.bib", records),
     Writer("write_ranking", "ranking.csv", ranking),
     Writer("FusionDefinition.save", "fusion.json", fusion),
     Writer("write_vectors", "vectors.npz", vectors),
