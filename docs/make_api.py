@@ -25,7 +25,7 @@ SECTIONS = {
         "corank_lab.grading", "corank.metrics.agreement",
     ),
     "Measure and use": (
-        "corank.metrics", "corank.comparison", "corank.metrics.bounds", "corank.comparison.report",
+        "corank.metrics", "corank.comparison", "corank.metrics.bounds",
         "corank.deploy.persist", "corank.deploy.export", "corank.deploy.export.fusion",
     ),
     "Read and write": ("corank.data", "corank_lab.records"),

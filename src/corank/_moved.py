@@ -75,7 +75,7 @@ PACKAGES = {
     "corank.estimator": "corank.base",
     "corank.evaluation.bounds": "corank.metrics.bounds",
     "corank.evaluation.compare": "corank.comparison",
-    "corank.evaluation.report": "corank.comparison.report",
+    "corank.evaluation.report": "corank.comparison",
     "corank.export": "corank.deploy.export",
     "corank.gp": "corank.models.gp",
     "corank.judging.agreement": "corank.metrics.agreement",

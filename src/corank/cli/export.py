@@ -184,7 +184,7 @@ def card(
     """Write a model card: the model, metrics with intervals, important features, calibration, limits, how to repeat."""
     from corank.cli.learn.models import load_ranker, preferred_layout
     from corank.cli.rows import read_rows
-    from corank.comparison.report.card import model_card
+    from corank.comparison.card import model_card
     from corank.data.durable.atomic import atomic_file, require_place
     from corank.data.rows import with_names
 

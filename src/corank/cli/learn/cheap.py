@@ -230,8 +230,8 @@ def suggest_for_evaluation(
 
 def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
     """Write one HTML page with a plot of each metric: systems before and after the correction."""
-    from corank.comparison.report.blocks import BulletList, Document, Paragraph, Plot, Section
-    from corank.comparison.report.charts import IntervalRow, interval_chart
+    from corank.comparison.charts import IntervalRow, interval_chart, plot
+    from corank.comparison.report import Document, bullets, paragraph, part
     from corank.data.durable.atomic import atomic_file
     from corank.metrics.cheap.report import sentences, tables
 
@@ -248,14 +248,12 @@ def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
         described = "; ".join(f"{row.name} {row.mean:.3f}, {row.low:.3f} to {row.high:.3f}" for row in rows)
         caption = f"Means with {result.level:.0%} intervals, before and after the correction by cheap grades."
         chart = interval_chart(rows, result.metric)
-        plot = Plot.of(chart, f"m{number}", result.metric, described, caption, is_lone=True)
+        drawn = plot(chart, f"m{number}", result.metric, described, caption, is_lone=True)
         lines = sentences(result, found.these_queries)
-        sections.append(Section(f"m{number}", result.metric, [
-            Paragraph(lines[0], "verdict"), plot,
-            BulletList(tuple(lines[1:])), *tables(result),
-        ]))  # fmt: skip
+        opening = [paragraph(lines[0], "verdict"), drawn, bullets(lines[1:])]
+        sections.append(part(f"m{number}", result.metric, [*opening, *tables(result)]))
     if found.notes:
-        sections.append(Section("notes", "Notes", [BulletList(found.notes)]))
+        sections.append(part("notes", "Notes", [bullets(found.notes)]))
     title = f"{len(found.systems)} runs, {len(found.gold)} of {len(found.query_ids)} queries with human grades"
     with atomic_file(path, overwrite=force) as scratch:
         scratch.write_text(Document(title, sections).html(), encoding="utf-8")

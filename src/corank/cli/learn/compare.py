@@ -25,7 +25,7 @@ def compare(
         str | None,
         typer.Option(
             "--models",
-            help="Methods, separated by commas: rankrls, crr, lcra, lightgbm, ...; seven by default.",
+            help="Methods, separated by commas: rankrls, crr, lcra, lightgbm, ...; eleven by default.",
             show_default=False,
         ),
     ] = None,
@@ -88,9 +88,8 @@ def compare(
     from corank.cli.rows import read_rows
     from corank.comparison import compare as run
     from corank.comparison.methods import DEFAULT, QUICK, find_methods
-    from corank.comparison.report import write
-    from corank.comparison.results import STUDY, study_record
-    from corank.comparison.study import FRACTIONS
+    from corank.comparison.study import FRACTIONS, STUDY, study_record
+    from corank.comparison.study_report import write
     from corank.data.io.read import open_source, read
     from corank.metrics import parse_metric
     from corank.metrics.conventions import find_convention
