@@ -176,6 +176,10 @@ class EventLog:
             result[str(id)] = set(items)
         return result
 
+    def items(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return stored items by id."""
+        return {str(id): json.loads(body) for id, body in self._by("id, body", "items", "id", ids)}
+
     def last_number(self) -> int:
         """Return the number of the last event; 0 if there is none."""
         return int(self.store.read("SELECT COALESCE(MAX(number), 0) FROM events")[0][0])

@@ -260,7 +260,6 @@ class ExportFormat(StrEnum):
     """Formats of exported events."""
 
     ubi = "ubi"
-    letor = "letor"
     parquet = "parquet"
 
 
@@ -272,9 +271,7 @@ def export(
         typer.Option("--as", help="UBI events, or the rows shown with clicks as labels."),
     ],
     model: Annotated[str | None, typer.Option(help="Only lists of this model.", metavar="NAME")] = None,
-    bias: Annotated[
-        float, typer.Option(min=0.0, help="Label of a click at position k: k^bias, for letor and parquet.")
-    ] = 0.0,
+    bias: Annotated[float, typer.Option(min=0.0, help="Label of a click at position k: k^bias, for parquet.")] = 0.0,
     persons: Annotated[bool, typer.Option("--persons", help="Write ids of users, for ubi.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: Json = False,
@@ -290,8 +287,7 @@ def export(
         if kind is ExportFormat.ubi:
             n, what = formats.write_ubi_events(log, output, model, persons=persons, overwrite=force), "lists"
         else:
-            write_rows = formats.write_letor_rows if kind is ExportFormat.letor else formats.write_parquet_parts
-            n, what = write_rows(log, output, model, bias=bias, overwrite=force), "rows"
+            n, what = formats.write_parquet_parts(log, output, model, bias=bias, overwrite=force), "rows"
     fields = {"output": output, "as": kind.value, f"n_{what}": n}
     emit(as_json, "serve events export", fields, f"wrote {output}: {n} {what} as {kind.value}")
 
