@@ -25,6 +25,14 @@ SHARED = {
         early_stopping : bool
             Whether to hold out a share of the judgements and stop when the error on them no longer falls.
     """,
+    "fitted_labels": """
+        classes_ : array of shape (n_labels,)
+            The labels: classes, column names of y if it is a frame, or numbers from 0.
+        kind_ : str
+            Kind of the targets, and form of predictions.
+        is_calibrated_ : bool
+            Whether the targets determine the zero point.
+    """,
     "kernel": """
         kernel : str, Kernel or callable
             Similarity of rows: "linear", "gaussian" (or "rbf"), "polynomial", "laplacian", "chi-square", "cosine",

@@ -15,10 +15,10 @@ from corank.models.gp.preference.questions import suggest_pairs as suggest_pairs
 from corank.models.labels.auto import AutoLabelRanker as AutoLabelRanker
 from corank.models.labels.batch import expand_constraints as expand_constraints
 from corank.models.labels.calibrated import CalibratedLabelRanker as CalibratedLabelRanker
+from corank.models.labels.calibrated import PairwiseLabelRanker as PairwiseLabelRanker
 from corank.models.labels.forest import ForestLabelRanker as ForestLabelRanker
 from corank.models.labels.neighbors import NeighborLabelRanker as NeighborLabelRanker
 from corank.models.labels.online import OnlineLabelRanker as OnlineLabelRanker
-from corank.models.labels.pairwise import PairwiseLabelRanker as PairwiseLabelRanker
 from corank.models.labels.preferences import LabelPreferences as LabelPreferences
 from corank.models.labels.ranker import LabelRanker as LabelRanker
 from corank.models.labels.ranker import coverage as coverage
@@ -34,7 +34,7 @@ from corank.models.labels.ranker import top_positions as top_positions
 from corank.models.lambdarank.check import LambdaCheck as LambdaCheck
 from corank.models.lambdarank.check import check_lambda as check_lambda
 from corank.models.lambdarank.field import Potential as Potential
-from corank.models.lambdarank.field import potential as potential
+from corank.models.lambdarank.field import lambda_cost as lambda_cost
 from corank.models.lambdarank.lambdarank import LambdaRank as LambdaRank
 from corank.models.lambdarank.lambdas import Lambda as Lambda
 from corank.models.lambdarank.terms import LAMBDAS as LAMBDAS

@@ -15,7 +15,7 @@ from corank_lab.cli.lab import listen, make_server, open_place, run_until_stoppe
 
 if TYPE_CHECKING:
     from corank.cli import FittedModel
-    from corank.data import ClickLog, Collection
+    from corank.data import ClickLog, Dataset
 
 Place = Annotated[
     str, typer.Argument(help="Folder of the database corank.db, created if needed; or postgresql://user@host/name.")
@@ -342,12 +342,12 @@ def replay(
     )
 
 
-def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple[ClickLog, Collection]:
+def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple[ClickLog, Dataset]:
     """Return the lists of a service, and the rows that were ranked."""
     import numpy as np
 
     from corank.cli import require_model_features
-    from corank.data import Collection
+    from corank.data import Dataset
     from corank.errors import InputError
     from corank_lab.api.export import logged_rows
     from corank_lab.api.log import EventLog
@@ -358,7 +358,7 @@ def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple
         raise InputError(
             f"{fitted.path} adds what it learnt to a prior, which replay does not read; compare by interleaving."
         )
-    data = Collection(
+    data = Dataset(
         result.X, np.full(len(result.X), np.nan), result.names, _qid=lambda: result.qid, _docids=lambda: result.docids
     )
     require_model_features(data, place, fitted)

@@ -1,10 +1,10 @@
 from corank.models.labels.auto import AutoLabelRanker as AutoLabelRanker
 from corank.models.labels.batch import expand_constraints as expand_constraints
 from corank.models.labels.calibrated import CalibratedLabelRanker as CalibratedLabelRanker
+from corank.models.labels.calibrated import PairwiseLabelRanker as PairwiseLabelRanker
 from corank.models.labels.forest import ForestLabelRanker as ForestLabelRanker
 from corank.models.labels.neighbors import NeighborLabelRanker as NeighborLabelRanker
 from corank.models.labels.online import OnlineLabelRanker as OnlineLabelRanker
-from corank.models.labels.pairwise import PairwiseLabelRanker as PairwiseLabelRanker
 from corank.models.labels.preferences import LabelPreferences as LabelPreferences
 from corank.models.labels.ranker import LabelRanker as LabelRanker
 from corank.models.labels.ranker import average_precision as average_precision

@@ -1,4 +1,13 @@
-"""AutoLabelRanker: choose among linear, online, pairwise, nearest-neighbour and forest label rankers."""
+"""
+AutoLabelRanker: the average of the label rankers that cross-validation cannot tell from the best.
+
+Each method m scores the rows of every fold without them, with quality q_m of each row (`LabelRanker.score`). Members
+are the methods whose mean q_m is at most one standard error of the paired difference below the best mean, and
+
+    u(x) = Σ_m u_m(x) / (M s_m),
+
+s_m the root mean square of the left-out utilities, centred in each row if there is no zero point.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +26,10 @@ from corank.choices import Targets
 from corank.errors import InputError
 from corank.fitted import Shapes
 from corank.models.labels.batch import StandardizedRows
-from corank.models.labels.calibrated import CalibratedLabelRanker
+from corank.models.labels.calibrated import CalibratedLabelRanker, PairwiseLabelRanker
 from corank.models.labels.forest import ForestLabelRanker
 from corank.models.labels.neighbors import NeighborLabelRanker, scaled_rows
 from corank.models.labels.online import OnlineLabelRanker
-from corank.models.labels.pairwise import PairwiseLabelRanker
 from corank.models.labels.preferences import LabelPreferences
 from corank.models.labels.ranker import TARGETS, LabelRanker, quality
 from corank.parameters import Rules, integer, one_of, rng_of, seed
@@ -30,6 +38,8 @@ Floats = NDArray[np.float64]
 
 # labels up to which one model for each pair of them is tried
 _MAX_PAIRWISE = 16
+# standard errors of the difference to the best method, up to which a method is averaged
+_ERRORS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +49,8 @@ class FittedAutoLabels:
     classes: NDArray[Any]
     kind: str
     is_calibrated: bool
-    ranker: LabelRanker
+    members: list[LabelRanker]
+    scales: Floats
     cv_scores: dict[str, float]
     column_mean: Floats
     column_scale: Floats
@@ -48,10 +59,10 @@ class FittedAutoLabels:
 @shared_parameters
 class AutoLabelRanker(LabelRanker):
     """
-    Label ranking by the best of five methods: linear in batch or online, pairwise, nearest neighbours, or a forest.
+    Label ranking by the average of the best of five methods: linear in batch or online, pairwise, neighbours, forest.
 
-    Columns are standardised, every method is cross-validated with its defaults, and the one with the best mean score
-    (as in `score`) is fitted to all rows.
+    Columns are standardised and every method is cross-validated with its defaults. Those whose mean score (as in
+    `score`) is within one standard error of the best are fitted to all rows and averaged.
 
     Parameters
     ----------
@@ -62,25 +73,22 @@ class AutoLabelRanker(LabelRanker):
 
     Attributes
     ----------
-    ranker_ : LabelRanker
-        The chosen ranker, fitted to all rows with standardised columns.
+    members_ : list of LabelRanker
+        The averaged rankers, best first, fitted to all rows with standardised columns.
+    scales_ : array of shape (n_members,)
+        Numbers by which their utilities are divided before the mean is taken.
     cv_scores_ : dict
         Mean cross-validated score of each method.
     column_mean_, column_scale_ : arrays of shape (n_features,)
         Columns are centred by the former (0 for sparse rows) and multiplied by the latter.
-    classes_ : array of shape (n_labels,)
-        The labels: classes, column names of y if it is a frame, or numbers from 0.
-    kind_ : str
-        Kind of the targets, and form of predictions.
-    is_calibrated_ : bool
-        Whether the targets determine the zero point.
+    {fitted_labels}
 
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 1))
     >>> ranks = np.where(np.abs(X) < 0.5, [[1, 2, 3]], [[3, 2, 1]])  # no linear utilities order labels like this
     >>> model = AutoLabelRanker("ranks", random_state=0).fit(X, ranks)
-    >>> type(model.ranker_).__name__, model.predict([[0.1], [0.9]]).tolist()
+    >>> type(model.members_[0]).__name__, model.predict([[0.1], [0.9]]).tolist()
     ('ForestLabelRanker', [[1, 2, 3], [3, 2, 1]])
     """
 
@@ -88,10 +96,12 @@ class AutoLabelRanker(LabelRanker):
 
     _shapes: ClassVar[Shapes] = {"column_mean_": ("n_features_in_",), "column_scale_": ("n_features_in_",)}
 
-    ranker_: LabelRanker
+    members_: list[LabelRanker]
+    scales_: Floats
     cv_scores_: dict[str, float]
     column_mean_: Floats
     column_scale_: Floats
+    ranker_: LabelRanker  # the only member of models of versions up to 0.3
 
     def __init__(self, targets: Targets = "auto", *, cv: int = 5, random_state: Any = None) -> None:
         self.targets = targets
@@ -107,41 +117,70 @@ class AutoLabelRanker(LabelRanker):
         scaling = StandardizedRows.of(rows, np.ones(n), scale=True, centre=not sparse.issparse(rows))
         standard = _standardized(rows, scaling.mean, scaling.factors)
         for_folds, for_steps = (int(each.integers(2**31)) for each in rng_of(self.random_state).spawn(2))
-        makers: dict[str, Callable[[], LabelRanker]] = {
-            "CalibratedLabelRanker": lambda: CalibratedLabelRanker(scale=False),
-            "OnlineLabelRanker": lambda: OnlineLabelRanker(random_state=for_steps),
-            "NeighborLabelRanker": lambda: NeighborLabelRanker(scale=False),
-            "ForestLabelRanker": lambda: ForestLabelRanker(random_state=for_steps),
-        }
+        makers: list[Callable[[], LabelRanker]] = [
+            lambda: CalibratedLabelRanker(scale=False),
+            lambda: OnlineLabelRanker(random_state=for_steps),
+            lambda: NeighborLabelRanker(scale=False),
+            lambda: ForestLabelRanker(random_state=for_steps),
+        ]
         if len(labels) <= _MAX_PAIRWISE:
-            makers["PairwiseLabelRanker"] = lambda: PairwiseLabelRanker(scale=False)
+            makers.append(lambda: PairwiseLabelRanker(scale=False))
         folds = list(KFold(min(self.cv, n), shuffle=True, random_state=for_folds).split(np.empty(n)))
-        scores = {name: _cross_validated(make, standard, preferences, folds) for name, make in makers.items()}
-        ranker: Any = makers[max(scores, key=lambda name: scores[name])]()
-        ranker.fit(standard, preferences)
+        trials = [_cross_validated(make, standard, preferences, folds) for make in makers]
+        chosen = near_the_best(np.array([values for values, _ in trials]))
+        members = [makers[i]().fit(standard, preferences) for i in chosen]
+        scores = {type(make()).__name__: _mean(values) for make, (values, _) in zip(makers, trials, strict=True)}
         return FittedAutoLabels(
-            labels, preferences.kind, preferences.is_calibrated, ranker, scores, scaling.mean, scaling.factors
-        )
+            labels, preferences.kind, preferences.is_calibrated, members, np.array([trials[i][1] for i in chosen]),
+            scores, scaling.mean, scaling.factors,
+        )  # fmt: skip
 
     def _utilities(self, rows: Any) -> Floats:
-        return self.ranker_.utilities(_standardized(rows, self.column_mean_, self.column_scale_))
+        standard = _standardized(rows, self.column_mean_, self.column_scale_)
+        if not hasattr(self, "members_"):
+            return self.ranker_.utilities(standard)
+        parts = [model.utilities(standard) / s for model, s in zip(self.members_, self.scales_, strict=True)]
+        return np.asarray(sum(parts[1:], parts[0]) / len(parts))
 
     def _check_state(self) -> None:
-        self.ranker_._check_state()
-        if len(self.ranker_.classes_) != len(self.classes_) or self.ranker_.n_features_in_ != self.n_features_in_:
-            raise InputError("ranker_ has other labels or columns")
-        if (self.ranker_.kind_, self.ranker_.is_calibrated_) != (self.kind_, self.is_calibrated_):
-            raise InputError("ranker_ has another kind of targets")
+        members = self.members_ if hasattr(self, "members_") else [self.ranker_]
+        scales = self.scales_ if hasattr(self, "members_") else np.ones(1)
+        if not members or scales.shape != (len(members),) or not (scales > 0.0).all():
+            raise InputError("members_ is empty, or scales_ does not have one positive number for each of them")
+        for model in members:
+            model._check_state()
+            if len(model.classes_) != len(self.classes_) or model.n_features_in_ != self.n_features_in_:
+                raise InputError("a member has other labels or columns")
+            if (model.kind_, model.is_calibrated_) != (self.kind_, self.is_calibrated_):
+                raise InputError("a member has another kind of targets")
 
 
-def _cross_validated(make: Any, X: Any, preferences: LabelPreferences, folds: list[Any]) -> float:
-    """Return the mean quality of rows by models that did not see them; −1 if none of them can be learnt or judged."""
-    values = []
+def _cross_validated(make: Any, X: Any, preferences: LabelPreferences, folds: list[Any]) -> tuple[Floats, float]:
+    """Return the quality of each row by a model that did not see it, NaN if unknown, and the scale of utilities."""
+    values, squares = np.full(len(preferences), np.nan), []
     for train, test in folds:
         if preferences[train].counts().any():
-            values.append(quality(preferences[test], make().fit(X[train], preferences[train]).utilities(X[test])))
-    known = np.concatenate([np.empty(0), *values])
-    return float(np.nanmean(known)) if (~np.isnan(known)).any() else -1.0
+            u = make().fit(X[train], preferences[train]).utilities(X[test])
+            values[test] = quality(preferences[test], u)
+            squares.append((u if preferences.is_calibrated else u - u.mean(axis=1, keepdims=True)) ** 2)
+    return values, (float(np.sqrt(np.mean(np.concatenate(squares)))) if squares else 0.0) or 1.0
+
+
+def near_the_best(values: Floats) -> list[int]:
+    """Return the methods within `_ERRORS` standard errors of the best, best first; values are (n_methods, n_rows)."""
+    known = values[:, ~np.isnan(values).any(axis=0)]
+    if not known.size:
+        return [0]
+    means = known.mean(axis=1)
+    gaps = known[np.argmax(means)] - known
+    errors = gaps.std(axis=1) / np.sqrt(known.shape[1])
+    near = np.flatnonzero(gaps.mean(axis=1) <= _ERRORS * errors)
+    return [int(i) for i in near[np.argsort(-means[near], kind="stable")]]
+
+
+def _mean(values: Floats) -> float:
+    """Return the mean of what is known; −1 if nothing is."""
+    return float(np.nanmean(values)) if (~np.isnan(values)).any() else -1.0
 
 
 def _standardized(rows: Any, mean: Floats, factors: Floats) -> Any:

@@ -80,12 +80,7 @@ class ForestLabelRanker(LabelRanker):
         Mean of won minus lost comparisons, of all comparisons and, with a zero point, of sides.
     mean_votes_ : array of shape (n_labels,)
         Share of won minus lost comparisons of all rows.
-    classes_ : array of shape (n_labels,)
-        The labels: classes, column names of y if it is a frame, or numbers from 0.
-    kind_ : str
-        Kind of the targets, and form of predictions.
-    is_calibrated_ : bool
-        Whether the targets determine the zero point.
+    {fitted_labels}
 
     Examples
     --------

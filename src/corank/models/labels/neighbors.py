@@ -92,12 +92,7 @@ class NeighborLabelRanker(LabelRanker):
         1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
     column_scale_ : array of shape (n_features,)
         Factors that columns are multiplied by; 1 without `scale`.
-    classes_ : array of shape (n_labels,)
-        The labels: classes, column names of y if it is a frame, or numbers from 0.
-    kind_ : str
-        Kind of the targets, and form of predictions.
-    is_calibrated_ : bool
-        Whether the targets determine the zero point.
+    {fitted_labels}
 
     Examples
     --------

@@ -26,7 +26,7 @@ from corank.base.contract import check_columns, install, kept_columns, note_colu
 from corank.base.docs import shared_parameters
 from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis, as_doubles
-from corank.base.kernels.grams import is_precomputed
+from corank.base.kernels.kernel import is_precomputed
 from corank.base.kernels.views import View
 from corank.choices import AboveZero, Conversion, RankingLoss, Targets
 from corank.core.labels import online as label_steps
@@ -113,12 +113,7 @@ class OnlineLabelRanker(LabelRanker):
         Support examples, their coefficients, and the kernel; only with a kernel.
     intercept_ : array of shape (n_labels,)
         Weights of the column of ones.
-    classes_ : array of shape (n_labels,)
-        The labels: classes, column names of y if it is a frame, or numbers from 0.
-    kind_ : str
-        Kind of the targets, and form of predictions.
-    is_calibrated_ : bool
-        Whether the targets determine the zero point.
+    {fitted_labels}
     cumulative_loss_ : float
         Sum of the losses of all predictions, each before its step.
     n_iter_ : int

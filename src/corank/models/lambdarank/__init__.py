@@ -1,7 +1,7 @@
 """LambdaRank: learn from gradients of your choice with three scorers; check whether they derive from a cost."""
 
 from corank.models.lambdarank.check import LambdaCheck, check_lambda
-from corank.models.lambdarank.field import Potential, potential
+from corank.models.lambdarank.field import Potential, lambda_cost
 from corank.models.lambdarank.lambdarank import LambdaRank
 from corank.models.lambdarank.lambdas import Lambda
 from corank.models.lambdarank.terms import LAMBDAS, Term
@@ -16,5 +16,5 @@ __all__ = [
     "Term",
     "TreeEnsemble",
     "check_lambda",
-    "potential",
+    "lambda_cost",
 ]

@@ -11,6 +11,7 @@ from scipy import sparse
 import corank
 from corank.errors import InputError
 from corank.models.labels import AutoLabelRanker, LabelPreferences, NeighborLabelRanker, kendall_tau
+from corank.models.labels.auto import near_the_best
 from corank.models.labels.neighbors import comparisons, nearest, zero_points
 
 RNG = np.random.default_rng(0)
@@ -90,16 +91,32 @@ def test_the_zero_point_contradicts_the_fewest_votes():
         assert found == pytest.approx(max(every))
 
 
-def test_the_automatic_choice_is_the_best_of_its_scores(tmp_path):
+def test_the_automatic_choice_averages_what_is_near_the_best(tmp_path):
     model = AutoLabelRanker("ranks", random_state=0).fit(X, RANKS)
-    assert type(model.ranker_).__name__ == max(model.cv_scores_, key=model.cv_scores_.get) == "NeighborLabelRanker"
+    best = max(model.cv_scores_, key=model.cv_scores_.get)
+    assert type(model.members_[0]).__name__ == best == "NeighborLabelRanker"
+    standard = (X - model.column_mean_) * model.column_scale_
+    parts = [member.utilities(standard) / s for member, s in zip(model.members_, model.scales_, strict=True)]
+    np.testing.assert_allclose(model.utilities(X), np.mean(parts, axis=0), rtol=1e-12)
     linear = RNG.normal(size=(100, 3))
     ranks = np.argsort(np.argsort(linear, axis=1), axis=1) + 1
     other = AutoLabelRanker("ranks", random_state=0).fit(linear, ranks)
-    assert type(other.ranker_).__name__ in ("CalibratedLabelRanker", "OnlineLabelRanker")
+    assert type(other.members_[0]).__name__ in ("CalibratedLabelRanker", "OnlineLabelRanker", "PairwiseLabelRanker")
     for each in (model, other):
         corank.save(each, tmp_path / "model", overwrite=True)
         np.testing.assert_array_equal(corank.load(tmp_path / "model").utilities(X), each.utilities(X))
+
+
+def test_methods_near_the_best_are_those_of_a_paired_comparison():
+    values = RNG.normal(size=(1, 60)) + np.array([0.0, -0.02, -0.3])[:, None] + 0.2 * RNG.normal(size=(3, 60))
+    values[:, 5] = np.nan
+    best = int(np.nanargmax(np.nanmean(values, axis=1)))
+    expected = []
+    for i, row in enumerate(values):
+        gap = np.delete(values[best] - row, 5)
+        if gap.mean() <= gap.std() / np.sqrt(59):
+            expected.append((-np.nanmean(row), i))
+    assert near_the_best(values) == [i for _, i in sorted(expected)]
 
 
 def test_targets_that_order_nothing_are_refused():

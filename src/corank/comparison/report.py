@@ -1,11 +1,26 @@
-"""The frame and the styles of an HTML page: for phones, paper, dark mode and the keyboard."""
+"""
+Documents: blocks, each as HTML and as Markdown, on one page for phones, paper, dark mode and the keyboard.
+
+A block is a `Block`, made by a function of this module, or a `ReportTable`.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import math
+import mimetypes
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from html import escape
+from pathlib import Path
+from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 from corank._version import __version__
+from corank.console import printable
+from corank.data.durable.atomic import atomic_file
+from corank.tables import Cell, ReportTable, escape_markdown
 
 LIGHT = {
     "paper": "#f6f6f3", "card": "#ffffff", "ink": "#1c2329", "soft": "#56616b", "line": "#d9dcd8", "accent": "#23587c",
@@ -46,7 +61,6 @@ PLOT = """
 .chart .grid { stroke: var(--line); stroke-width: .7; } .chart .edge { stroke: var(--soft); }
 .chart .dashed { stroke-dasharray: 4 3; } .chart .line { stroke: var(--series); stroke-width: 2; }
 .chart .band { fill: var(--series); opacity: .12; } .chart .dot, .chart .fill { fill: var(--series); }
-.chart .ring { fill: none; stroke: var(--ink); stroke-width: 1.6; }
 .broad { display: none; }
 @media (min-width: 44rem) { .slim { display: none; } .broad { display: block; } }
 """ + " ".join(f".s{number} {{ --series: var(--s{number}); }}" for number in range(1, len(DASHES) + 1))
@@ -160,3 +174,143 @@ def section(anchor: str, name: str, *blocks: str) -> str:
         return ""
     heading = f'<h2 id="{anchor}-heading">{escape(name)}</h2>'
     return "\n".join([f'<section id="{anchor}" aria-labelledby="{anchor}-heading">', heading, *kept, "</section>"])
+
+
+class Block(NamedTuple):
+    """A part of a document."""
+
+    html: str
+    markdown: str
+    anchor: str = ""  # of a section, target of links
+    name: str = ""  # heading of a section
+    files: tuple[tuple[str, str], ...] = ()  # name and content of the files that the Markdown links to
+
+
+PageBlock = Block | ReportTable
+
+
+def _block(item: PageBlock) -> Block:
+    return Block(item.html(), item.markdown()) if isinstance(item, ReportTable) else item
+
+
+def paragraph(text: str, kind: Literal["", "verdict", "note"] = "") -> Block:
+    """Return a paragraph; a verdict is bold in Markdown."""
+    style, shown = f' class="{kind}"' if kind else "", escape_markdown(text)
+    return Block(f"<p{style}>{escape(text)}</p>", f"**{shown}**" if kind == "verdict" else shown)
+
+
+def bullets(items: Sequence[str]) -> Block:
+    """Return a list of plain texts."""
+    html = "\n".join(f"<li>{escape(item)}</li>" for item in items)
+    return Block(f"<ul>\n{html}\n</ul>", "\n".join(f"- {escape_markdown(item)}" for item in items))
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> Block:
+    """Return pairs of a name and a value, shown in a grid."""
+    html = "\n".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
+    lines = [f"- {escape_markdown(name)}: {escape_markdown(value)}" for name, value in pairs]
+    return Block(f"<dl>\n{html}\n</dl>", "\n".join(lines))
+
+
+def code(text: str) -> Block:
+    """Return commands to type, which can be scrolled with the keyboard."""
+    lines = [f"    {printable(line)}" for line in text.splitlines()]
+    return Block(f'<pre tabindex="0"><code>{escape(text)}</code></pre>', "\n".join(lines))
+
+
+def picture(source: str, name: str, file: Path) -> Block:
+    """Return an image: its address in the Markdown, alternative text, and the file, which the page contains."""
+    kind = mimetypes.guess_type(file.name)[0] or "image/png"
+    content = base64.b64encode(file.read_bytes()).decode()
+    html = f'<img src="data:{kind};base64,{content}" alt="{escape(name)}">'
+    return Block(html, f"![{escape_markdown(name)}]({quote(source)})")
+
+
+def collapsed(summary: str, item: PageBlock) -> Block:
+    """Return a block that is collapsed on screen; paper and Markdown show it."""
+    inner = _block(item)
+    return inner._replace(html=f"<details>\n<summary>{escape(summary)}</summary>\n{inner.html}\n</details>")
+
+
+def part(anchor: str, name: str, items: Sequence[PageBlock]) -> Block:
+    """Return a section of blocks."""
+    blocks = [_block(item) for item in items]
+    markdown = "\n\n".join([f"## {escape_markdown(name)}", *(block.markdown for block in blocks)])
+    files = tuple(file for block in blocks for file in block.files)
+    return Block(section(anchor, name, *(block.html for block in blocks)), markdown, anchor, name, files)
+
+
+class Document:
+    """A page of blocks and sections; sections without blocks are left out."""
+
+    def __init__(self, title: str, items: Sequence[PageBlock]) -> None:
+        self.title = title
+        self.blocks = [block for block in map(_block, items) if block.html]
+
+    def html(self) -> str:
+        """Return one self-contained HTML page, with links to its sections."""
+        links = [(block.anchor, block.name) for block in self.blocks if block.anchor]
+        return page(self.title, self._repr_html_(), links)
+
+    def markdown(self) -> str:
+        """Return Markdown; links to images are relative to it."""
+        return "\n\n".join([f"# {escape_markdown(self.title)}", *(block.markdown for block in self.blocks)]) + "\n"
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Name and content of the files that the Markdown links to."""
+        return {name: content for block in self.blocks for name, content in block.files}
+
+    def _repr_html_(self) -> str:
+        return "\n".join(block.html for block in self.blocks)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Result of an experiment."""
+
+    title: str  # title of the experiment
+    about: str  # a paragraph about the data, the protocol and the source of the paper's figures
+    tables: tuple[ReportTable, ...]  # measurements
+    findings: tuple[str, ...] = ()  # one sentence per finding
+    plots: tuple[Path, ...] = field(default=())  # image files that exist
+
+    def blocks(self, folder: str = "") -> list[PageBlock]:
+        """Return the blocks below the title."""
+        findings = [bullets(self.findings)] if self.findings else []
+        pictures = [picture(folder + plot.name, plot.stem, plot) for plot in self.plots]
+        return [paragraph(self.about), *findings, *self.tables, *pictures]
+
+    def markdown(self) -> str:
+        """Return the report as Markdown; links to images are relative to it."""
+        return Document(self.title, self.blocks()).markdown()
+
+    def html(self) -> str:
+        """Return the report as one HTML page, which contains the images."""
+        return Document(self.title, self.blocks()).html()
+
+    def _repr_html_(self) -> str:
+        """Return the title and tables for a notebook; the images are files in another folder."""
+        return f"<h3>{escape(self.title)}</h3>\n" + "\n".join(table.html() for table in self.tables)
+
+    def write(self, folder: Path) -> tuple[Path, ...]:
+        """Write ``report.md``, ``report.html`` and ``report.json``, replacing those of an earlier run."""
+        record = {
+            **asdict(self),
+            "tables": [{**asdict(table), "rows": _without_nan(table.rows)} for table in self.tables],
+            "plots": [plot.name for plot in self.plots],
+        }
+        texts = {
+            "report.md": self.markdown(),
+            "report.html": self.html(),
+            "report.json": json.dumps(record, indent=1, allow_nan=False) + "\n",
+        }
+        for name, text in texts.items():
+            with atomic_file(folder / name, overwrite=True) as scratch:
+                scratch.write_text(text, encoding="utf-8")
+        return tuple(folder / name for name in texts)
+
+
+def _without_nan(rows: tuple[tuple[Cell, ...], ...]) -> list[list[Cell]]:
+    """Replace NaN by None, since JSON has no NaN."""
+    return [[None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row] for row in rows]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import Force, IdColumn, Json, JudgeColumn, JudgeRule, Judges, KeepFormulas, Label, Qid
+from corank.cli.options import Force, Json, JudgedColumns, KeepFormulas
 from corank.cli.output import print_json, table_fields
 from corank.errors import InputError
 
@@ -35,11 +35,8 @@ def agreement(
         Path | None,
         typer.Option("--output", "-o", help="Write the documents with different grades to this .csv.", metavar="FILE"),
     ] = None,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    judge_column: JudgeColumn = None,
-    judges: Judges = JudgeRule.median,
+    *,
+    columns: JudgedColumns,
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     force: Force = False,
@@ -48,21 +45,24 @@ def agreement(
     from corank.cli.output import make_console, show
     from corank.console import printable
     from corank.data.io.compressed import require_text_place
+    from corank.data.io.table_text import write_rows
     from corank.metrics.agreement import judge_agreement, read_judgements
 
-    if judges is JudgeRule.keep:
+    if columns.judges == "keep":
         raise InputError("--judges keep aggregates no grades; pass median, mean or majority.")
     if output is not None:
         require_text_place(output, overwrite=force)
-    matches = read_judgements(data, y=label, qid=None if qid == "none" else qid, docid=id_column, judge=judge_column)
+    matches = read_judgements(data, **columns.of_judgements())
     if gold is not None:
-        _against_gold(matches, read_judgements(gold).final(judges.value), data.name, as_json)
+        _against_gold(matches, read_judgements(gold).final(columns.judges), data.name, as_json)
         return
     result = judge_agreement(
-        matches.y, None if qid == "none" else matches.qid, matches.docids, matches.judges, rule=judges
+        matches.y, None if columns.qid == "none" else matches.qid, matches.docids, matches.judges, rule=columns.judges
     )
     if output is not None:
-        _write(output, result.contradictions, keep_formulas=keep_formulas, force=force)
+        table = result.contradictions
+        rows = [table.columns, *(table.texts(row) for row in table.rows)]
+        write_rows(output, rows, overwrite=force, keep_formulas=keep_formulas)
     if as_json:
         contradictions = table_fields(result.contradictions) if list_all else None
         print_json("agreement", {**_fields(result), "output": output, "contradictions": contradictions})
@@ -152,12 +152,3 @@ def _pairs(result: JudgeAgreement) -> ReportTable:
         (pair.first, pair.second, pair.n_common, pair.n_equal / pair.n_common, pair.kappa) for pair in result.pairs
     )
     return ReportTable("", ("judge", "judge", "documents", "equal", "Cohen's kappa"), rows, digits=3)
-
-
-def _write(path: Path, table: ReportTable, *, keep_formulas: bool, force: bool) -> None:
-    from corank.data.io.compressed import write_text
-    from corank.data.io.table_text import csv_text
-
-    rows = [list(table.columns), *(table.texts(row) for row in table.rows)]
-    with write_text(path, overwrite=force) as stream:
-        stream.write(csv_text(rows, keep_formulas=keep_formulas).encode(errors="surrogateescape"))

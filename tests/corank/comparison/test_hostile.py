@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.comparison.report import Report
-from corank.comparison.report.page import CONTENT_POLICY, page
-from corank.comparison.report.study import study_html, write
+from corank.comparison.report import CONTENT_POLICY, Report, page
+from corank.comparison.study_report import study_html, write
 from corank.tables import ReportTable
 from experiments.index_page import ExperimentRun, write_index
 from read_page import Page
@@ -74,12 +73,12 @@ def test_pages_are_made_in_one_place():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search("<!doctype|<html", node.value)
     ]
-    assert set(making) == {"page.py"}
+    assert set(making) == {"report.py"}
 
 
 def _root(name: str) -> Path:
     source = Path(corank.__file__).parent
-    return source if name == "corank" else Path(__file__).parents[4] / name
+    return source if name == "corank" else Path(__file__).parents[3] / name
 
 
 def test_markdown_of_a_hostile_study_has_no_html_link_or_image(tmp_path):

@@ -8,46 +8,40 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from corank.comparison.report.charts import (
+from corank.comparison.charts import (
     N_LINES,
     N_STEPS,
     WIDTH,
     Axis,
     Curve,
     IntervalRow,
-    bar_chart,
     interval_chart,
     line_chart,
-    reliability_chart,
     standalone,
     step_chart,
 )
-from corank.comparison.report.page import DARK, DASHES, LIGHT
+from corank.comparison.report import DARK, DASHES, LIGHT
 
 SVG = "{http://www.w3.org/2000/svg}"
 TITLE, DESCRIPTION = "A title & more", "What <it> shows."
 CURVES = [
     Curve("SPD", ((10.0, 0.3), (40.0, 0.42), (90.0, 0.45)), ((0.28, 0.32), (0.4, 0.44), (0.43, 0.47))),
-    Curve("LCRA <2>", ((10.0, 0.35), (90.0, 0.41)), notes=("few", "many")),
+    Curve("LCRA <2>", ((10.0, 0.35), (90.0, 0.41))),
 ]
 ROWS = [
     IntervalRow("best & first", 0.48, 0.45, 0.51, True),
     IntervalRow("other " * 12, 0.4, float("nan"), float("nan")),
 ]
-BARS = [("long name " * 6, 2.0), ("minus", -1.5), ("none", 0.0)]
-BINS = [(0.1, 0.12, 400), (0.5, 0.4, 100), (0.9, 1.0, 1)]
 CHARTS = {
-    "lines": lambda: line_chart(CURVES, "queries", "AP", chosen=(40.0, 0.42)),
+    "lines": lambda: line_chart(CURVES, "queries", "AP"),
     "log": lambda: line_chart(CURVES[:1], "queries", "AP", is_log=True),
     "decades": lambda: line_chart([Curve("a", ((1e-7, 0.5), (1e6, 0.6)))], "x", "y", is_log=True),
     "one point": lambda: line_chart([Curve("a", ((1.0, 0.5),))], "x", "y"),
     "intervals": lambda: interval_chart(ROWS, "AP"),
     "equal values": lambda: interval_chart([IntervalRow("a", 1.0, 1.0 + 3e-16, 1.0 - 2e-16)], "AP"),  # by rounding
-    "bars": lambda: bar_chart(BARS, "weight"),
     "steps": lambda: step_chart([0.2, -0.1, 0.0, float("nan")], "queries", "AP"),
     "many": lambda: step_chart(np.random.default_rng(0).normal(size=5000), "queries", "AP"),
     "one sign": lambda: step_chart([0.2, 0.3], "queries", "AP"),
-    "reliability": lambda: reliability_chart(BINS, "predicted", "observed"),
 }
 
 
@@ -140,28 +134,10 @@ def test_curves_and_bands_are_drawn_at_their_values():
     assert chart.legend == ["SPD", "LCRA <2>"]
 
 
-def test_labels_of_points_do_not_cover_each_other():
-    points = ((0.9, 0.48), (0.42, 0.481), (0.4, 0.479), (0.38, 0.477), (0.3, 0.45))
-    chart = line_chart([Curve("CRR", points, notes=("0", "0.25", "0.5", "0.75", "1"))], "error", "AP")
-    root = ET.fromstring(chart.svg("plot", TITLE, DESCRIPTION))
-    texts = [one for one in root.iter(f"{SVG}text") if one.text in ("0", "0.25", "0.5", "0.75", "1")][-5:]
-    boxes = [(float(one.get("x")), float(one.get("y")), len(one.text) * 5.0) for one in texts]
-    for at, (x, y, wide) in enumerate(boxes):
-        for other, below, length in boxes[:at]:
-            assert x + wide <= other or other + length <= x or abs(y - below) >= 10
-
-
-def test_intervals_bars_and_reliability_hold_their_values():
+def test_intervals_hold_their_values():
     chart = CHARTS["intervals"]()
     assert [(x, y) for x, y, *_ in chart.dots] == [(0.48, 0), (0.4, 1)]
     assert [curve.points for curve, _ in chart.lines] == [((0.45, 0), (0.51, 0)), ((0.4, 1), (0.4, 1))]
-    assert [(low, high, style) for low, high, _, _, style in CHARTS["bars"]().bars] == [
-        (0.0, 2.0, 1), (0.0, -1.5, 2), (0.0, 0.0, 1)
-    ]  # fmt: skip
-    dots = CHARTS["reliability"]().dots
-    assert [dot[:2] for dot in dots] == [one[:2] for one in BINS]
-    sizes = [dot[2] for dot in dots]
-    assert sizes == sorted(sizes, reverse=True)
 
 
 @pytest.mark.parametrize("n", [3, N_STEPS, 5000])

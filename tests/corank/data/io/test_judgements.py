@@ -5,21 +5,20 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 from corank.data.io.click_log import ClickLog
-from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.io.judgements.reading import is_ranklib, read_judgements
-from corank.data.io.judgements.writing import (
+from corank.data.io.judgement_formats import (
     COMPLETE,
     JUDGEMENT_WRITERS,
     click_judgements,
-    decode_name,
     encode_name,
     write_judgements,
 )
+from corank.data.io.judgements import JUDGEMENTS, JudgementList, kind_of, read_judgements
 from corank.errors import InputError
 
 SUFFIX = {"table": ".csv", "quepid": ".csv", "qrels": ".txt", "ranklib": ".txt", "pairs": ".csv"}
@@ -70,8 +69,8 @@ def test_final_grades_survive_two_conversions(tmp_path, first, second):
     (tmp_path / "first").mkdir()
     once = read_judgements(written(tmp_path / "first", first, some_judgements()))
     twice = read_judgements(written(tmp_path, second, once)).final("median")
-    names = [decode_name(twice.text_of(query)) for query in twice.qid.tolist()]
-    found = dict(zip(zip(names, map(decode_name, twice.docids), strict=True), twice.y.tolist(), strict=True))
+    names = [unquote(twice.text_of(query)) for query in twice.qid.tolist()]
+    found = dict(zip(zip(names, map(unquote, twice.docids), strict=True), twice.y.tolist(), strict=True))
     # RankLib numbers the queries, and qrels cannot keep their words
     tea, formula = ("1", "2") if (first, second) == ("ranklib", "qrels") else ("green tea", "=1+1")
     assert found == {(tea, "d1"): 1, (tea, "d2"): 0, (formula, "-d4"): 2, (formula, "d1"): 0}
@@ -124,12 +123,12 @@ def test_a_workbench_list_is_read_from_a_search_of_its_index(tmp_path):
 
 def test_ranklib_is_told_from_rows_with_features(tmp_path):
     (tmp_path / "a.txt").write_text("# qid:1: rambo\n4 qid:1 # 7555 rambo\n0 qid:1 # 13 rambo\n")
-    assert is_ranklib(tmp_path / "a.txt")
+    assert kind_of(tmp_path / "a.txt") == JUDGEMENTS
     found = read_judgements(tmp_path / "a.txt")
     assert rows_of(found) == [("4.0", "1", "7555", "", "", ""), ("0.0", "1", "13", "", "", "")]
     assert found.text_of("1") == "rambo"
     (tmp_path / "b.txt").write_text("4 qid:1 # docid = a\n0 qid:1 1:0.5 # docid = b\n")
-    assert not is_ranklib(tmp_path / "b.txt")
+    assert kind_of(tmp_path / "b.txt") is None
     assert read_judgements(tmp_path / "b.txt").docids.tolist() == ["a", "b"]
 
 
@@ -152,7 +151,7 @@ def test_clicks_over_expected_clicks_by_brute_force():
 def test_names_are_decoded(name):
     assert not any(one.isspace() for one in encode_name(name))
     if name != "a%20b":  # not encoded, since it has no blank
-        assert decode_name(encode_name(name)) == name
+        assert unquote(encode_name(name)) == name
 
 
 @pytest.mark.parametrize(

@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from corank.choices import FUSION_STRATEGIES, PAIR_STRATEGIES, ROW_STRATEGIES
-from corank.cli.options import (
-    Convention,
-    Drop,
-    Force,
-    IdColumn,
-    Json,
-    JudgeColumn,
-    JudgeRule,
-    Judges,
-    Keep,
-    KeepFormulas,
-    Label,
-    Qid,
-    Seed,
-    Unjudged,
-    list_choices,
-)
-from corank.cli.output import print_json
+from corank.cli.options import Convention, Force, Json, JudgedColumns, KeepFormulas, Seed, Unjudged, list_choices
+from corank.cli.output import emit_rows
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
 
 Cells = list[tuple[Any, ...]]
-
-
-class SuggestionPurpose(StrEnum):
-    """What the judgements are for."""
-
-    fit = "fit"
-    evaluation = "evaluation"
-
-
-class SuggestionFormat(StrEnum):
-    """Format of the suggestions."""
-
-    text = "text"
-    csv = "csv"
 
 
 def suggest(
@@ -58,9 +27,9 @@ def suggest(
         typer.Argument(help="All rows, judged or not: LETOR text, a store, Parquet or CSV; for a fusion, runs."),
     ] = None,
     purpose: Annotated[
-        SuggestionPurpose,
+        Literal["fit", "evaluation"],
         typer.Option("--for", help="What judgements are for: to learn, or to evaluate runs with few human grades."),
-    ] = SuggestionPurpose.fit,
+    ] = "fit",
     runs: Annotated[
         list[Path] | None, typer.Option(help="Evaluation: run; repeatable, like arguments.", metavar="FILE")
     ] = None,
@@ -91,17 +60,12 @@ def suggest(
         list[Path] | None, typer.Option(help="Runs: documents to add to the list, for judges.", metavar="FILE")
     ] = None,
     unjudged: Unjudged = None,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    judges: Judges = JudgeRule.median,
-    judge_column: JudgeColumn = None,
+    *,
+    columns: JudgedColumns,
     seed: Seed = 0,
     format: Annotated[
-        SuggestionFormat, typer.Option(help="Columns separated by blanks, or CSV with a header.")
-    ] = SuggestionFormat.text,
+        Literal["text", "csv"], typer.Option(help="Columns separated by blanks, or CSV with a header.")
+    ] = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
@@ -109,12 +73,12 @@ def suggest(
 ) -> None:
     """Suggest what to judge next: rows, pairs for a preference model, documents for a fusion or an evaluation."""
     from corank.cli.learn.models import last_step, load_ranker
-    from corank.cli.rows import ColumnOptions, read_rows, row_names
+    from corank.cli.rows import read_rows, row_names
     from corank.data.io.compressed import require_text_place
     from corank.data.routing import columns_were_checked
     from corank.models.gp import PreferenceGP
 
-    if purpose is SuggestionPurpose.evaluation:
+    if purpose == "evaluation":
         from corank.cli.learn.cheap import suggest_for_evaluation
 
         if qrels is not None or pairs is not None or strategy is not None or per_query:
@@ -133,7 +97,7 @@ def suggest(
     if model.suffix == ".json":
         from corank.cli.fuse import suggest_documents
 
-        if per_query or pairs or any((unjudged, label, qid, id_column, drop, keep, judge_column)):
+        if per_query or pairs or unjudged or columns != JudgedColumns():
             raise InputError("a fusion reads runs; leave out --per-query, --pairs and options of columns.")
         suggest_documents(
             model, data, qrels, texts or [], number, output, strategy=strategy or "queries", seed=seed,
@@ -144,9 +108,6 @@ def suggest(
         raise InputError(f"--qrels and --texts are for a fusion (.json), but {model} is a model; leave them out.")
     fitted = load_ranker(model, data)
     ranker, last = fitted.ranker, last_step(fitted.ranker)
-    columns = ColumnOptions(
-        label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
-    )
     rows = read_rows(data, columns, needs_labels=False, model=fitted, unjudged=unjudged)
     is_pairs = isinstance(last, PreferenceGP)
     if is_pairs and (per_query or last is not ranker):
@@ -172,14 +133,15 @@ def suggest(
         done = "all pairs were asked" if is_pairs else f"all {len(rows.y)} rows are judged"
         hint = "" if unjudged is not None or is_pairs else " (pass the label of unjudged rows with --unjudged)"
         typer.echo(f"corank: {done}, so there is nothing to suggest{hint}.", err=True)
-    if as_json and output is None:
-        print_json("suggest", {"columns": header, "rows": lines})
-        return
-    _write(header, len(lines), _formatted(header, lines, format, keep_formulas), output, as_json, force)
+    sentence = f"wrote {output}: {len(lines)} {'pairs' if is_pairs else 'rows'} to judge next"
+    emit_rows(
+        "suggest", [header, *lines], output, as_json=as_json, force=force, keep_formulas=keep_formulas,
+        sentence=sentence, with_blanks=format == "text",
+    )  # fmt: skip
 
 
 def _rows(
-    ranker: Any, rows: Collection, names: list[str], number: int, strategy: str, per_query: bool, seed: int
+    ranker: Any, rows: Dataset, names: list[str], number: int, strategy: str, per_query: bool, seed: int
 ) -> Cells:
     import numpy as np
 
@@ -206,9 +168,9 @@ def _rows(
 
 
 def _pairs(
-    ranker: Any, rows: Collection, names: list[str], path: Path | None, number: int, strategy: str, seed: int
+    ranker: Any, rows: Dataset, names: list[str], path: Path | None, number: int, strategy: str, seed: int
 ) -> Cells:
-    from corank.cli.learn.preferences import read_preferences
+    from corank.cli.rows import read_preferences
     from corank.models.gp import suggest_pairs
 
     asked: Any = [] if path is None else read_preferences(path, names)[0]
@@ -217,28 +179,3 @@ def _pairs(
         asked = ranker.answered()  # the file contains the rows of `fit`
     chosen = suggest_pairs(ranker, rows.X, number, strategy, asked=asked, random_state=seed)
     return [(names[left], names[right]) for left, right in chosen.tolist()]
-
-
-def _write(columns: tuple[str, ...], n_lines: int, text: str, output: Path | None, as_json: bool, force: bool) -> None:
-    from corank.data.io.compressed import STANDARD, is_stream, write_text
-
-    with write_text(output or STANDARD, overwrite=force) as stream:
-        stream.write(text.encode(errors="surrogateescape"))
-    if output is not None and not is_stream(output):
-        if as_json:
-            print_json("suggest", {"output": output, "n": n_lines})
-        else:
-            typer.echo(f"wrote {output}: {n_lines} {'pairs' if len(columns) == 2 else 'rows'} to judge next")
-
-
-def _formatted(columns: tuple[str, ...], lines: Cells, format: SuggestionFormat, keep_formulas: bool) -> str:
-    from corank.data.io.table_text import csv_text
-
-    if format is SuggestionFormat.text:
-        for line in lines:
-            if spaced := next((cell for cell in map(str, line) if len(cell.split()) != 1), None):
-                raise InputError(
-                    f"the name {spaced!r} contains blanks, which separate the columns; pass --format csv or --json."
-                )
-        return "".join(" ".join(map(str, line)) + "\n" for line in lines)
-    return csv_text([columns, *lines], keep_formulas=keep_formulas)

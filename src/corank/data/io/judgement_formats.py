@@ -25,14 +25,14 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import numpy as np
 
 from corank.data.collection import as_texts
 from corank.data.io.click_log import ClickLog
 from corank.data.io.compressed import write_text
-from corank.data.io.judgements.judgement_list import GRADED, LATER, UNRATEABLE, JudgementList
+from corank.data.io.judgements import GRADED, LATER, UNRATEABLE, JudgementList
 from corank.data.io.table_text import csv_text
 from corank.errors import InputError, suggest_names
 
@@ -233,11 +233,6 @@ def encode_name(name: str) -> str:
     if not any(item.isspace() for item in name):
         return name
     return "".join(quote(item) if item.isspace() or item == "%" else item for item in name)
-
-
-def decode_name(name: str) -> str:
-    """Reverse `encode_name`."""
-    return unquote(name)
 
 
 def _json(value: object) -> str:

@@ -27,8 +27,7 @@ from scipy import sparse
 from corank._version import __version__
 from corank.base.calibration import reliability_curve
 from corank.base.priors import ColumnMean
-from corank.comparison.report.blocks import BulletList, Code, Document, Facts, PageBlock, Paragraph, Section
-from corank.comparison.report.study import describe_convention
+from corank.comparison.report import Document, PageBlock, bullets, code, facts, paragraph, part
 from corank.data.column_roles import column_name
 from corank.data.inputs import as_scores
 from corank.data.missing import MissingValues
@@ -92,13 +91,13 @@ def model_card(
         model, X, grades, ids, metric=metrics[0], convention=convention, n_repeats=3, random_state=random_state
     )
     sections = (
-        Section("model", "The model", _model(model, path, about)),
-        Section("data", "The rows it was evaluated on", _data(grades, result, X, data)),
-        Section("performance", "Performance", _performance(rows, result, rng)),
-        Section("features", "Features", _features(importance, metrics[0])),
-        Section("calibration", "Calibration", _calibration(model, X, grades)),
-        Section("limits", "Limits", [BulletList(tuple(_limits(result, model)))]),
-        Section("repeat", "How to repeat", [Code(command)] if command else []),
+        part("model", "The model", _model(model, path, about)),
+        part("data", "The rows it was evaluated on", _data(grades, result, X, data)),
+        part("performance", "Performance", _performance(rows, result, rng)),
+        part("features", "Features", _features(importance, metrics[0])),
+        part("calibration", "Calibration", _calibration(model, X, grades)),
+        part("limits", "Limits", [bullets(_limits(result, model))]),
+        part("repeat", "How to repeat", [code(command)] if command else []),
     )
     name = title or (Path(path).stem if path else type(model).__name__)
     return ModelCard(f"Model card: {name}", sections)
@@ -111,19 +110,16 @@ def _model(model: Any, path: str | os.PathLike[str] | None, about: str) -> list[
         for name, value in model.get_params(deep=False).items()
         if name not in defaults or repr(defaults[name]) != repr(value)
     }
-    facts = [
+    pairs = [
         ("class", type(model).__name__),
         ("changed parameters", ", ".join(f"{k}={v!r}" for k, v in changed.items()) or "none"),
         ("features", str(getattr(model, "n_features_in_", "unknown"))),
     ]
-    facts += [
-        (name, f"{getattr(model, name):.4g}") for name in ("alpha_",) if isinstance(getattr(model, name, None), float)
-    ]
+    if isinstance(getattr(model, "alpha_", None), float):
+        pairs.append(("alpha_", f"{model.alpha_:.4g}"))
     if path is not None:
-        facts.append(("SHA-256 of the file", hashlib.sha256(Path(path).read_bytes()).hexdigest()))
-    facts.append(("corank", __version__))
-    text: list[PageBlock] = [Paragraph(about)] if about else []
-    return [*text, Facts(tuple(facts))]
+        pairs.append(("SHA-256 of the file", hashlib.sha256(Path(path).read_bytes()).hexdigest()))
+    return [*([paragraph(about)] if about else []), facts([*pairs, ("corank", __version__)])]
 
 
 def _has_defaults(model: Any) -> bool:
@@ -138,13 +134,13 @@ def _data(grades: Floats, found: Evaluation, X: Any, data: str) -> list[PageBloc
     judged = grades[~np.isnan(grades)]
     values, counts = np.unique(judged, return_counts=True)
     shares = ", ".join(f"{value:g}: {count:,}" for value, count in zip(values.tolist(), counts.tolist(), strict=True))
-    facts = [
+    pairs = [
         ("rows", f"{found.n_rows:,}, of which {found.n_rows - found.n_unjudged_rows:,} are judged"),
         ("queries", f"{found.n_queries:,}, of which {found.n_unjudged_queries:,} are unjudged"),
         ("queries of a single grade", f"{found.n_single_grade:,}"),
         ("rows of each grade", shares if len(values) <= 20 else f"{len(values):,} different scores"),
     ]
-    return [Facts((*([("files", data)] if data else []), *facts))]
+    return [facts([*([("files", data)] if data else []), *pairs])]
 
 
 def _performance(
@@ -159,8 +155,8 @@ def _performance(
     table.sort(key=lambda item: [*found].index(str(item[0])))
     columns = ("metric", "ranking", "mean", "low", "high", "queries")
     note = "low and high are the 95 % interval of the mean over queries."
-    note += few_note(min(result.n_used for result in found.values())) + " " + describe_convention(found.convention)
-    return [ReportTable("", columns, tuple(table)), Paragraph(note, "note")]
+    note += few_note(min(result.n_used for result in found.values())) + " " + found.convention.describe()
+    return [ReportTable("", columns, tuple(table)), paragraph(note, "note")]
 
 
 def _features(importance: ReportTable, metric: str) -> list[PageBlock]:
@@ -170,7 +166,7 @@ def _features(importance: ReportTable, metric: str) -> list[PageBlock]:
         f"Mean loss of {metric} when the values of a feature are permuted inside each query, with a 95 % interval over "
         "queries. Features that repeat each other share their importance."
     )
-    return [kept, Paragraph(note + (f" {more} features with smaller losses are left out." if more else ""), "note")]
+    return [kept, paragraph(note + (f" {more} features with smaller losses are left out." if more else ""), "note")]
 
 
 def _calibration(model: Any, X: Any, grades: Floats) -> list[PageBlock]:
@@ -180,7 +176,7 @@ def _calibration(model: Any, X: Any, grades: Floats) -> list[PageBlock]:
     curve = reliability_curve(grades, p, strategy="quantile")
     rows = zip(curve.predicted.tolist(), curve.observed.tolist(), curve.counts.tolist(), strict=True)
     table = ReportTable("", ("predicted", "observed", "rows"), tuple(rows))
-    return [table, Paragraph(f"Expected calibration error {curve.expected_error:.3f} in bins of equal counts.", "note")]
+    return [table, paragraph(f"Expected calibration error {curve.expected_error:.3f} in bins of equal counts.", "note")]
 
 
 def _limits(found: Evaluation, model: Any) -> list[str]:

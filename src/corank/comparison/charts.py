@@ -1,5 +1,5 @@
 """
-Charts as SVG for reports and pages: lines, intervals, bars, steps, reliability. No library, no script, no fonts.
+Charts as SVG for reports and pages: lines, intervals and steps. No library, no script, no fonts.
 
 Colours are variables of the page, so that dark mode changes them. Widths of letters are estimated. A chart is drawn at
 `WIDTH` for columns and phones, and `WIDER` times as wide for a figure that has the window for itself.
@@ -12,10 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from urllib.parse import quote
 
 import numpy as np
 
-from corank.comparison.report.page import DASHES, STYLE
+from corank.comparison.report import DASHES, STYLE, Block
+from corank.tables import escape_markdown
 
 WIDTH, HEIGHT = 320.0, 215.0
 """Size of a chart in CSS pixels at its natural size; pages scale it to the column."""
@@ -36,7 +38,6 @@ class Curve:
     name: str  # text of the legend
     points: tuple[Point, ...]  # (x, y) in order
     band: tuple[Point, ...] = ()  # (low, high) at each point; empty for none
-    notes: tuple[str, ...] = ()  # a label for each point; empty for none
     has_markers: bool = True  # whether points are marked
 
 
@@ -111,13 +112,11 @@ class Chart:
     height: float = HEIGHT
     lines: list[tuple[Curve, int]] = field(default_factory=list)  # curve and number of its style
     bars: list[tuple[float, float, float, float, int]] = field(default_factory=list)  # x0, x1, y0, y1, style
-    dots: list[tuple[float, float, float, int, bool]] = field(default_factory=list)  # x, y, radius, style, is ring
-    rules: list[tuple[Point, Point, bool]] = field(default_factory=list)  # ends in numbers, is dashed
+    dots: list[tuple[float, float, float]] = field(default_factory=list)  # x, y, radius
+    has_zero: bool = False  # whether a line marks 0
     names: list[tuple[float, str, bool]] = field(default_factory=list)  # y, text above a row, is strong
-    rows: list[tuple[float, str]] = field(default_factory=list)  # y, text left of a row
     legend: list[str] = field(default_factory=list)
     has_y_ticks: bool = True
-    is_square: bool = False
 
     def svg(self, name: str, title: str, description: str, *, is_wide: bool = False) -> str:
         """Return an ``svg`` element for a page."""
@@ -126,11 +125,8 @@ class Chart:
         n_legend = -(-len(self.legend) // columns)
         height = self.height * (HIGHER if is_wide else 1.0) + _LINE * n_legend
         ticks = self.y.ticks(8 if is_wide else 5) if self.has_y_ticks else []
-        labels = [label for _, label in ticks] + [text for _, text in self.rows]
-        left = max((len(label) * _LETTER for label in labels), default=0.0) + _GAP
+        left = max((len(label) * _LETTER for _, label in ticks), default=0.0) + _GAP
         top, bottom, right = _LINE * bool(self.y.label) + _GAP, height - _LINE * (2.2 + n_legend), width - 3 * _GAP
-        if self.is_square:
-            right = min(right, left + bottom - top)
 
         def at(point: Point) -> Point:
             across, up = self.x.place(point[0]), self.y.place(point[1])
@@ -146,21 +142,17 @@ class Chart:
             _, y = at((self.x.low, value))
             parts += [_path("grid", [(left, y), (right, y)]), _text(left - _GAP, y + 4, label, "tick", "end")]
         parts += [_path("edge", [(left, bottom), (right, bottom)])]
-        parts += [_text(left - _GAP, at((self.x.low, y))[1] + 4, label, "", "end") for y, label in self.rows]
-        parts += [_path("edge dashed" if dashed else "edge", [at(a), at(b)]) for a, b, dashed in self.rules]
+        parts += [_path("edge", [at((x, 0.0)) for x in (self.x.low, self.x.high)])] if self.has_zero else []
         for x0, x1, y0, y1, style in self.bars:
             (a, b), (c, d) = at((x0, y0)), at((x1, y1))
             box = f'x="{min(a, c):.1f}" y="{min(b, d):.1f}" width="{abs(c - a):.1f}" height="{abs(d - b):.1f}"'
             parts.append(f'<rect class="fill s{style}" {box}/>')
         for curve, style in self.lines:
             parts += _line(curve, style, at)
-        for x, y, radius, style, is_ring in self.dots:
-            parts.append(_circle(*at((x, y)), radius, "ring" if is_ring else f"dot s{style}"))
+        parts += [_circle(*at((x, y)), radius, "dot s1") for x, y, radius in self.dots]
         for y, text, is_strong in self.names:
             shown = _shortened(text, width * (0.88 if is_strong else 1.0))
             parts.append(_text(0, at((self.x.low, y))[1] - 9, shown, "strong" if is_strong else ""))
-        for curve, _ in self.lines:
-            parts += _notes(curve, [at(point) for point in curve.points], width, top)
         parts.append(_text(0, 12, self.y.label, "strong") if self.y.label else "")
         parts.append(_text(right, bottom + 2 * _LINE - 2, self.x.label, "strong", "end"))
         for number, text in enumerate(self.legend):
@@ -180,7 +172,6 @@ def line_chart(
     y_label: str,
     *,
     is_log: bool = False,
-    chosen: Point | None = None,
     x: Axis | None = None,
     y: Axis | None = None,
 ) -> Chart:
@@ -189,15 +180,12 @@ def line_chart(
         raise ValueError(f"there are {len(curves)} curves; a chart shows at most {N_LINES}")
     points = [point for curve in curves for point in curve.points]
     ends = [end for curve in curves for pair in curve.band for end in pair]
-    has_notes = any(curve.notes for curve in curves)
-    chart = Chart(
+    return Chart(
         x or Axis.around([a for a, _ in points], x_label, is_log=is_log),
-        y or Axis.around([b for _, b in points] + ends, y_label, margin=0.15 if has_notes else 0.06),
+        y or Axis.around([b for _, b in points] + ends, y_label),
         lines=[(curve, number) for number, curve in enumerate(curves, 1)],
         legend=[curve.name for curve in curves] if len(curves) > 1 else [],
-    )  # fmt: skip
-    chart.dots += [(*chosen, 7.0, 0, True)] if chosen is not None else []
-    return chart
+    )
 
 
 def interval_chart(rows: Sequence[IntervalRow], x_label: str) -> Chart:
@@ -209,19 +197,8 @@ def interval_chart(rows: Sequence[IntervalRow], x_label: str) -> Chart:
         # rounding may place the mean of equal values beside their interval
         low, high = (min(row.low, row.mean), max(row.high, row.mean)) if is_known else (row.mean, row.mean)
         chart.lines.append((Curve("", ((low, y), (high, y)), has_markers=False), 1))
-        chart.dots.append((row.mean, y, 5.0 if row.is_strong else 3.5, 1, False))
+        chart.dots.append((row.mean, y, 5.0 if row.is_strong else 3.5))
         chart.names.append((y, row.name, row.is_strong))
-    return chart
-
-
-def bar_chart(rows: Sequence[tuple[str, float]], x_label: str) -> Chart:
-    """Return a chart with a bar to the left or right of zero for each (name, value), from the top."""
-    chart = Chart(
-        Axis.around([0.0, *(value for _, value in rows)], x_label), Axis(len(rows) - 0.4, -0.6), 40 + 19.0 * len(rows),
-        rows=[(y, _shortened(name, 0.42 * WIDTH)) for y, (name, _) in enumerate(rows)], has_y_ticks=False,
-    )  # fmt: skip
-    chart.bars = [(0.0, value, y - 0.34, y + 0.34, 1 if value >= 0 else 2) for y, (_, value) in enumerate(rows)]
-    chart.rules = [((0.0, chart.y.low), (0.0, chart.y.high), False)]
     return chart
 
 
@@ -232,23 +209,28 @@ def step_chart(values: Sequence[float], x_label: str, y_label: str) -> Chart:
     n = min(len(known), N_STEPS)
     steps = known if len(known) == n else np.quantile(known, (n - 0.5 - np.arange(n)) / n)
     edges = np.linspace(0, len(known), n + 1).tolist()
-    chart = Chart(Axis(0, max(len(known), 1), x_label, is_whole=True), Axis.around([0.0, *steps.tolist()], y_label))
-    chart.bars = [
+    bars = [
         (edges[k], edges[k + 1], 0.0, value, 1 if value > 0 else 2) for k, value in enumerate(steps.tolist()) if value
     ]
-    chart.rules = [((0.0, 0.0), (len(known), 0.0), False)]
-    return chart
+    x = Axis(0, max(len(known), 1), x_label, is_whole=True)
+    return Chart(x, Axis.around([0.0, *steps.tolist()], y_label), bars=bars, has_zero=True)
 
 
-def reliability_chart(bins: Sequence[tuple[float, float, int]], x_label: str, y_label: str) -> Chart:
-    """Return observed against predicted for bins (predicted, observed, number of rows); areas are numbers of rows."""
-    most = max(n for _, _, n in bins)
-    chart = Chart(
-        Axis(0, 1, x_label), Axis(0, 1, y_label), 290.0, is_square=True, rules=[((0.0, 0.0), (1.0, 1.0), True)]
+def plot(chart: Chart, name: str, title: str, description: str, caption: str, *, is_lone: bool = False) -> Block:
+    """Return a chart with its caption; a lone one also has a drawing for wide windows. Its name is unique on a page."""
+    drawing, file = chart.svg(name, title, description), f"report-{name}.svg"
+    html = drawing
+    if is_lone:
+        wide = chart.svg(f"{name}-wide", title, description, is_wide=True)
+        html = f'<div class="slim">\n{drawing}\n</div>\n<div class="broad">\n{wide}\n</div>'
+    text = f"<strong>{escape(title)}.</strong> {escape(caption)}"
+    figure = '<figure class="alone">' if is_lone else "<figure>"
+    shown = escape_markdown(title)
+    return Block(
+        f"{figure}\n{html}\n<figcaption>{text}</figcaption>\n</figure>",
+        f"![{shown}]({quote(file)})\n\n*{shown}.* {escape_markdown(caption)}",
+        files=((file, standalone(drawing)),),
     )
-    chart.lines = [(Curve("", tuple((a, b) for a, b, _ in bins), has_markers=False), 1)]
-    chart.dots = [(a, b, (5 + 12 * math.sqrt(n / most)) / 2, 1, False) for a, b, n in bins]
-    return chart
 
 
 def standalone(drawing: str) -> str:
@@ -270,27 +252,6 @@ def _line(curve: Curve, style: int, place: Callable[[Point], Point]) -> list[str
     if curve.has_markers:
         parts += [_circle(x, y, 3.2, f"dot s{style}") for x, y in points]
     return parts
-
-
-def _notes(curve: Curve, places: Sequence[Point], width: float, top: float) -> list[str]:
-    """Label each point at a corner where the label covers no point and no other label, if there is one."""
-    taken = [(x - 3, x + 3, y - 3, y + 3) for x, y in places]
-    parts = []
-    for note, (x, y) in zip(curve.notes, places, strict=False):
-        size = len(note) * _LETTER
-        corners = [(x + across, y + down) for down in (-6, 14, -17, 25) for across in (5, -5 - size)]
-        boxes = [(a, a + size, b - 10, b + 2) for a, b in corners]
-        inside = [box[0] >= 0 and box[1] <= width and box[2] >= top for box in boxes]
-        free = [k for k, box in enumerate(boxes) if inside[k] and not _overlaps(box, taken)]
-        chosen = next(iter(free), inside.index(True) if any(inside) else 0)
-        taken.append(boxes[chosen])
-        parts.append(_text(*corners[chosen], note, "tick"))
-    return parts
-
-
-def _overlaps(box: tuple[float, ...], others: Sequence[tuple[float, ...]]) -> bool:
-    left, right, low, high = box
-    return any(left < other[1] and other[0] < right and low < other[3] and other[2] < high for other in others)
 
 
 def _path(kind: str, points: Sequence[Point], end: str = "", dash: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Read judgements: tables, TREC qrels, LETOR text, books of Quepid, lists of OpenSearch, requests of `_rank_eval`."""
+"""Judgement lists, read from tables, TREC qrels, LETOR text, books of Quepid, lists of OpenSearch and `_rank_eval`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corank.data.collection import as_texts
 from corank.data.column_roles import ColumnChoice
 from corank.data.io.frames import parquet_rows
 from corank.data.io.json_values import at_path, json_values, plain_text, shortened
-from corank.data.io.judgements.judgement_list import GRADED, LATER, UNRATEABLE, JudgementList
 from corank.data.io.letor.reader import read_letor
-from corank.data.io.read import detect_format, is_number
+from corank.data.io.read import detect_format
+from corank.data.io.search_responses import is_response
 from corank.data.io.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
 from corank.data.io.text import open_text
-from corank.data.io.trec import QRELS_COLUMNS, read_qrels
+from corank.data.io.trec import is_qrels, read_qrels
+from corank.data.io.ubi import HITS
+from corank.data.judges import JudgeGrades
 from corank.errors import InputError
 
 JSON = (".json", ".jsonl", ".ndjson")
@@ -37,6 +42,87 @@ _WHOLE = re.compile(r"(-?\d+(\.0*)?)?", re.ASCII)
 _RANKLIB = re.compile(r"(\S+)\s+qid:(\S+)\s+#\s*(\S+)(?:[ \t]+(\S.*?))?\s*")
 _RANKLIB_QUERY = re.compile(r"#\s*qid:(\S+?):\s*(\S.*?)\s*")
 
+Texts = NDArray[np.object_]
+
+GRADED, UNRATEABLE, LATER = "grade", "unrateable", "later"
+"""Kinds of answers; the last two have no grade, and are not the grade 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgementList:
+    """Answers of judges, one per row; made by `read_judgements`."""
+
+    y: NDArray[np.float64]  # grades; NaN if the judge gave none
+    qid: Texts | None  # qid, docids: query and document of each row
+    docids: Texts
+    judges: Texts | None = None  # judge of each row; None if the file does not name them
+    answers: Texts | None = None  # "grade", "unrateable" or "later"; None if all rows are grades or empty
+    notes: Texts | None = None  # explanation of each answer, "" for none
+    query_texts: Mapping[str, str] = field(default_factory=dict)  # words of queries whose ids are not their words
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def text_of(self, query: str) -> str:
+        """Return the words of a query, or its id if they are unknown."""
+        return self.query_texts.get(query) or query
+
+    def count(self, answer: str) -> int:
+        """Return the number of answers of a kind."""
+        return 0 if self.answers is None else int(np.count_nonzero(self.answers == answer))
+
+    def final(self, rule: str) -> JudgementList:
+        """Return one grade per document, without judges, notes and documents without grade."""
+        # `JudgeGrades` refuses a grade without a judge
+        judges = None if self.judges is None or (self.judges == "").any() else self.judges
+        grades = JudgeGrades.of(self.y, self.qid, self.docids, judges)
+        y = grades.aggregate(rule)
+        first, y = grades.first[~np.isnan(y)], y[~np.isnan(y)]
+        return JudgementList(
+            y, None if self.qid is None else self.qid[first], self.docids[first], query_texts=self.query_texts
+        )
+
+    def decoded(self) -> JudgementList:
+        """Return the list with percent-encoded names decoded."""
+        qid = None if self.qid is None else as_texts(list(map(unquote, self.qid)))
+        return replace(self, qid=qid, docids=as_texts(list(map(unquote, self.docids))))
+
+    def grades_of(self, qid: Texts | None, docids: Texts) -> NDArray[np.float64]:
+        """Look up the grades of documents of queries, which may be named by their words; NaN if there is none."""
+        known = dict(zip(_keys(self.qid, self.docids), self.y.tolist(), strict=True))
+        if self.query_texts:
+            known |= {(self.text_of(query), document): grade for (query, document), grade in known.items()}
+        return np.array([known.get(key, np.nan) for key in _keys(qid, docids)], dtype=np.float64)
+
+
+def _keys(qid: Texts | None, docids: Texts) -> list[tuple[str, str]]:
+    queries = ["all"] * len(docids) if qid is None else list(map(str, qid.tolist()))
+    return list(zip(queries, docids.tolist(), strict=True))
+
+
+RESPONSES, CLICKS, JUDGEMENTS = "responses", "clicks", "judgements"
+
+
+def kind_of(path: Path) -> str | None:
+    """Return the kind of a file that is not a table of rows: answers of an engine, clicks, judgements; or None."""
+    if not path.is_file() or suffix_of(path) in (".csv", ".tsv", ".parquet", ".store"):
+        return None
+    if suffix_of(path) not in JSON:
+        words = open_text(path).first_line().split()  # without the comment
+        if len(words) == 2 and words[1].startswith(b"qid:"):
+            return JUDGEMENTS if _of_ranklib(path) else None  # else the first row has no features
+        return JUDGEMENTS if is_qrels(words) else None
+    first = next(json_values(read_utf8(path), str(path)), None)
+    value = first[1] if first else None
+    hits = at_path(value, "hits", "hits")
+    for source in (value, *(at_path(hit, "_source") for hit in (hits if isinstance(hits, list) else ())[:1])):
+        if isinstance(source, dict) and ("action_name" in source or any(key in source for key in HITS)):
+            return CLICKS
+        if isinstance(source, dict) and "judgmentRatings" in source:
+            return JUDGEMENTS
+    return RESPONSES if is_response(value) else JUDGEMENTS
+
+
 _Row = tuple[float, str, str, str, str, str]  # grade, query, document, judge, answer, note
 
 
@@ -47,8 +133,10 @@ def read_judgements(
     qid: str | None = None,
     docid: str | None = None,
     judge: str | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
 ) -> JudgementList:
-    """Read grades of documents by one or more judges."""
+    """Read grades of documents by one or more judges; the parameters choose columns of a table as in `corank.read`."""
     suffix = suffix_of(path)
     if suffix == ".json":
         return _of_json(path)
@@ -56,14 +144,14 @@ def read_judgements(
         columns, rows = _rows(path, suffix)
         if suffix in JSON and {*LISTS, "hits"} & set(columns):
             return _of_json(path)
-        return _of_table(path, columns, rows, ColumnChoice(y=y, qid=qid, docid=docid, judge=judge))
+        return _of_table(
+            path, columns, rows, ColumnChoice(y=y, qid=qid, docid=docid, judge=judge, drop=drop, keep=keep)
+        )
     text = open_text(path)
-    words = text.first_line().split()
-    if len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and is_number(words[3]):
+    if is_qrels(text.first_line().split()):
         qrels = read_qrels(text)
         return JudgementList(qrels.y, qrels.qid, qrels.docids)
-    ranklib = _of_ranklib(path)
-    if ranklib is not None:
+    if ranklib := _of_ranklib(path):
         return ranklib
     result = read_letor(text)
     if result.docids is None:
@@ -141,11 +229,6 @@ def _grade(cell: Any, where: str) -> float:
     if not math.isfinite(grade):
         raise InputError(f"{where}: {shortened(cell)} is not a grade; write a number, or nothing if there is none.")
     return grade
-
-
-def is_ranklib(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file holds judgements of RankLib without features."""
-    return _of_ranklib(path) is not None
 
 
 def _of_ranklib(path: str | os.PathLike[str]) -> JudgementList | None:

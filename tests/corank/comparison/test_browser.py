@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from corank.comparison.report import Report
-from corank.comparison.report.study import study_html
+from corank.comparison.study_report import study_html
 from corank.tables import ReportTable
 from some_study import HOSTILE, full_study
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import corank
-from corank.comparison.report import query_importance
+from corank.comparison import query_importance
 from corank.errors import InputError
 
 

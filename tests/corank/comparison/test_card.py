@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.comparison.report import model_card
+from corank.comparison import model_card
 from corank.errors import InputError
 
 
