@@ -32,14 +32,14 @@ from corank_lab.screening import Screening, ScreeningReplay, make_views
 from corank_lab.screening.simulate import start_pair
 from corank_lab.screening.views import Views
 
-MEASURES = {"atd": "ATD", "loss": "loss", "wss95": "WSS@95", "recall10": "recall@10 %"}
+METRICS = {"atd": "ATD", "loss": "loss", "wss95": "WSS@95", "recall10": "recall@10 %"}
 ASREVIEW, CORANK, SIMILAR, RANDOM = "asreview", "corank", "similarity to the start", "random"
 WAYS = (ASREVIEW, CORANK, SIMILAR, RANDOM)
 
 
 def measures(replay: ScreeningReplay) -> dict[str, float]:
     """Measures of a complete reading."""
-    return {name: round(float(getattr(replay, name)), 5) for name in MEASURES}
+    return {name: round(float(getattr(replay, name)), 5) for name in METRICS}
 
 
 def replay_of(y: NDArray[np.bool_], order: Sequence[int], seed: int, seconds: float) -> ScreeningReplay:
@@ -168,11 +168,11 @@ def corank_way(with_references: bool) -> str:
 def table(results: Results, names: dict[str, int], starts: Sequence[int], with_references: bool) -> str:
     """Paired figures per review, their means, the ratio of the means and Wilcoxon's p over reviews."""
     mine, lines = corank_way(with_references), []
-    head = [f"{label}: {who}" for label in MEASURES.values() for who in ("ASReview", "corank")]
+    head = [f"{label}: {who}" for label in METRICS.values() for who in ("ASReview", "corank")]
     lines.append("| review | references used | " + " | ".join(head) + " | ATD: similarity | ATD: random |")
     lines.append("|---|---:|" + "---:|" * (len(head) + 2))
     pairs = {
-        name: [results.mean(way, name, one, starts) for one in MEASURES for way in (ASREVIEW, mine)]
+        name: [results.mean(way, name, one, starts) for one in METRICS for way in (ASREVIEW, mine)]
         + [results.mean(way, name, "atd", starts) for way in (SIMILAR, RANDOM)]
         for name in names
     }

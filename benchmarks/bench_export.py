@@ -114,7 +114,9 @@ def kinds() -> dict[str, Any]:
         "Calibrated, logistic": corank.Calibrated(corank.SPD(), "logistic"),
         "Calibrated trees": corank.Calibrated(corank.LambdaRank(**boosted)),
         "ColumnMean": corank.ColumnMean([0, 1], [1, -1], method=None),
-        "OnTop": corank.base.OnTop(corank.ColumnMean([0, 1], method=None), corank.RankRLS(kernel="gaussian")),
+        "ResidualRanker": corank.base.ResidualRanker(
+            corank.ColumnMean([0, 1], method=None), corank.RankRLS(kernel="gaussian")
+        ),
         "StandardScaler, SPD": make_pipeline(StandardScaler(), corank.SPD()),
         "MinMaxScaler, SPD": make_pipeline(MinMaxScaler(), corank.SPD()),
         "MaxAbsScaler, perceptron": make_pipeline(MaxAbsScaler(), corank.LambdaRank(**perceptron)),

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from corank import SPD, ColumnMean, Ranker, RankRLS, RankSVM, evaluate
-from corank.base import OnTop
+from corank.base import ResidualRanker
 from corank.data import read_letor
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.routing import predict_with_qid
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import folds, read_parts
 
-Draw = tuple[Collection, NDArray[np.bool_], Collection]
+Draw = tuple[Dataset, NDArray[np.bool_], Dataset]
 
 BAR = "mean of five BM25 columns"
 ALPHAS = np.logspace(-1, 4, 11)
@@ -36,32 +36,34 @@ SETS = {
 }
 
 
-class Trusting(OnTop):
+class Trusting(ResidualRanker):
     """A ranker on top whose alpha is ten times the one that it chooses by itself."""
 
     def _fit(self, data, held, rng):
         chosen = super()._fit(data, held, rng).ranker.alpha_
-        return OnTop(self.prior_ranker, clone(self.ranker).set_params(alpha=10.0 * chosen))._fit(data, held, rng)
+        return ResidualRanker(self.prior_ranker, clone(self.ranker).set_params(alpha=10.0 * chosen))._fit(
+            data, held, rng
+        )
 
 
 def rankers(prior: ColumnMean) -> dict[str, Ranker]:
     return {
         BAR: prior,
         "RankRLS": RankRLS(),
-        "RankRLS on top": OnTop(prior, RankRLS()),
+        "RankRLS on top": ResidualRanker(prior, RankRLS()),
         "RankRLS, 10 alpha, on top": Trusting(prior, RankRLS()),
         "RankRLS, alphas": RankRLS(alphas=ALPHAS),
-        "RankRLS, alphas on top": OnTop(prior, RankRLS(alphas=ALPHAS)),
+        "RankRLS, alphas on top": ResidualRanker(prior, RankRLS(alphas=ALPHAS)),
         "RankSVM": RankSVM(),
-        "RankSVM on top": OnTop(prior, RankSVM()),
+        "RankSVM on top": ResidualRanker(prior, RankSVM()),
         "logistic SPD": SPD("logistic"),
-        "logistic SPD on top": OnTop(prior, SPD("logistic")),
+        "logistic SPD on top": ResidualRanker(prior, SPD("logistic")),
         "logistic SPD, 10 alpha, on top": Trusting(prior, SPD("logistic")),
     }
 
 
 @cache
-def parts(name: str) -> list[tuple[Collection, Collection]]:
+def parts(name: str) -> list[tuple[Dataset, Dataset]]:
     """Training and test part of each fold."""
     if name == "mq2008":
         return [(read_parts(fold.train), read_parts((fold.test,))) for fold in folds()]

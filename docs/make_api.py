@@ -9,7 +9,7 @@ from pathlib import Path
 
 import corank
 import corank_lab
-from corank.metrics import Measure
+from corank.metrics import Metric
 
 API = Path(__file__).parent / "api"
 # public packages by purpose; a package that is missing here is an error
@@ -25,7 +25,7 @@ SECTIONS = {
         "corank_lab.grading", "corank.metrics.agreement",
     ),
     "Measure and use": (
-        "corank.metrics", "corank.comparison", "corank.metrics.bounds", "corank.comparison.report",
+        "corank.metrics", "corank.comparison", "corank.metrics.bounds",
         "corank.deploy.persist", "corank.deploy.export", "corank.deploy.export.fusion",
     ),
     "Read and write": ("corank.data", "corank_lab.records"),
@@ -56,7 +56,7 @@ def offered(module_name: str) -> dict[str, object]:
         name: thing
         for name, thing in things.items()
         # functions that remember what they returned are functions too
-        if inspect.isclass(thing) or inspect.isfunction(inspect.unwrap(thing)) or isinstance(thing, Measure)
+        if inspect.isclass(thing) or inspect.isfunction(inspect.unwrap(thing)) or isinstance(thing, Metric)
     }
 
 
@@ -89,8 +89,8 @@ def page(package: str) -> str:
     summary = (import_module(package).__doc__ or "").strip().splitlines()[0]
     parts = [f"# {package}\n", f"{summary}\n"]
     things = listing(package)
-    plain = [name for name, thing in things.items() if not isinstance(thing, Measure)]
-    measures = [name for name, thing in things.items() if isinstance(thing, Measure)]
+    plain = [name for name, thing in things.items() if not isinstance(thing, Metric)]
+    measures = [name for name, thing in things.items() if isinstance(thing, Metric)]
     parts.append(table(plain))
     if measures:
         parts += ["Metrics as functions:\n", table(measures, "measure.rst")]

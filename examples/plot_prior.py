@@ -4,8 +4,8 @@ Few judgements on top of a prior score
 
 Most rows have a score before any judgement: BM25, a mean rating, last year's model. Passed as `prior`, it is an offset,
 and the ranker learns the rest. Here the prior is one of 41 columns, informative but noisy. The plot compares the prior
-alone, a ranker on all columns, and the same ranker on top of the prior, against the number of judged queries; `OnTop`
-finds the scale of the prior.
+alone, a ranker on all columns, and the same ranker on top of the prior, against the number of judged queries;
+`ResidualRanker` finds the scale of the prior.
 
 The guide about few judgements has measurements on real data.
 """
@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank import ColumnMean, RankRLS, evaluate, make_ranking
-from corank.base import OnTop
+from corank.base import ResidualRanker
 
 rng = np.random.default_rng(0)
 problem = make_ranking(400, 20, n_views=1, features_per_view=40, n_latent=20, random_state=0)
@@ -41,7 +41,7 @@ for draw in range(draws):
         rows = np.isin(problem.qid, order[:n])
         judged = X[rows], problem.y[rows]
         alone[draw, at] = ndcg(RankRLS().fit(*judged, qid=problem.qid[rows]).predict(X[test]))
-        model = OnTop(ColumnMean([40]), RankRLS()).fit(*judged, qid=problem.qid[rows])
+        model = ResidualRanker(ColumnMean([40]), RankRLS()).fit(*judged, qid=problem.qid[rows])
         on_top[draw, at] = ndcg(model.predict(X[test], qid=problem.qid[test]))
 
 # %%

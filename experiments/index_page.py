@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from corank.comparison.report import Report
-from corank.comparison.report.blocks import Code, Collapsed, PageBlock, Paragraph, Section
-from corank.comparison.report.page import page
+from corank.comparison.report import Block, Document, PageBlock, Report, code, collapsed, paragraph, part
 from corank.data.durable.atomic import atomic_file
 from corank.tables import ReportTable
 from experiments import about
@@ -33,15 +31,15 @@ class ExperimentRun:
     reason: str = ""
 
     @property
-    def section(self) -> Section:
+    def section(self) -> Block:
         """Its section of the page."""
-        blocks: list[PageBlock] = [Code(self.command)]
+        blocks: list[PageBlock] = [code(self.command)]
         if self.report is None:
-            return Section(self.name, self.name, [*blocks, Paragraph(f"Not run: {self.reason}")])
+            return part(self.name, self.name, [*blocks, paragraph(f"Not run: {self.reason}")])
         shown = self.report.blocks(f"{self.folder}/")
         # tables may be long, so they are collapsed
-        blocks += [Collapsed(block.title, block) if isinstance(block, ReportTable) else block for block in shown]
-        return Section(self.name, self.report.title, blocks)
+        blocks += [collapsed(block.title, block) if isinstance(block, ReportTable) else block for block in shown]
+        return part(self.name, self.report.title, blocks)
 
 
 def write_index(runs: Sequence[ExperimentRun], folder: Path, stem: str) -> tuple[Path, Path]:
@@ -51,14 +49,8 @@ def write_index(runs: Sequence[ExperimentRun], folder: Path, stem: str) -> tuple
     folder: an existing folder that contains those of the experiments.
     stem: name of both files.
     """
-    title = "Experiments"
-    opening = _opening(runs)
-    sections = [item.section for item in runs]
-    links = [(item.anchor, item.name) for item in sections]
-    texts = {
-        f"{stem}.html": page(title, "\n".join(block.html() for block in [*opening, *sections]), links),
-        f"{stem}.md": "\n\n".join([f"# {title}", *(block.markdown() for block in [*opening, *sections])]) + "\n",
-    }
+    document = Document("Experiments", [*_opening(runs), *(item.section for item in runs)])
+    texts = {f"{stem}.html": document.html(), f"{stem}.md": document.markdown()}
     for name, text in texts.items():
         with atomic_file(folder / name, overwrite=True) as scratch:
             scratch.write_text(text, encoding="utf-8")
@@ -71,4 +63,4 @@ def _opening(runs: Sequence[ExperimentRun]) -> list[PageBlock]:
     rows = tuple((item.name, about(item.name), "run" if item.report else f"not run: {item.reason}") for item in runs)
     n = sum(item.report is not None for item in runs)
     table = ReportTable("All experiments", ("experiment", "question", "state"), rows)
-    return [Paragraph(f"{n} of {len(runs)} experiments were run.", "verdict"), table]
+    return [paragraph(f"{n} of {len(runs)} experiments were run.", "verdict"), table]

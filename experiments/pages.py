@@ -22,8 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from corank.comparison.report import Report
-from corank.comparison.report.blocks import BulletList, Paragraph, Picture
+from corank.comparison.report import Report, bullets, paragraph, picture
 from corank.data.durable.atomic import atomic_file
 from corank.errors import InputError
 from corank.tables import Cell, ReportTable
@@ -96,11 +95,11 @@ class Filler:
             outside = BLOCK.sub("", outcomes.string)
             shown = [
                 results.provenance,
-                *([Paragraph(report.about).markdown()] if report.about and "about" not in elsewhere else []),
+                *([paragraph(report.about).markdown] if report.about and "about" not in elsewhere else []),
                 *(table.markdown() for table in report.tables if not any(table is item for item in placed_tables)),
-                *([BulletList(content).markdown()] if content else []),
+                *([bullets(content).markdown] if content else []),
                 *(
-                    Picture(plot.name, plot.stem, plot).markdown()
+                    picture(plot.name, plot.stem, plot).markdown
                     for plot in report.plots
                     if f"]({plot.name})" not in outside
                 ),
@@ -147,9 +146,9 @@ def like(figure: str, value: float) -> str:
 
 def _part(report: Report, part: str) -> str:
     if part == "about":
-        return Paragraph(report.about).markdown()
+        return paragraph(report.about).markdown
     if part.startswith(TEXTS):
-        return BulletList(tuple(item for item in report.findings if _is_finding(item, part))).markdown()
+        return bullets([item for item in report.findings if _is_finding(item, part)]).markdown
     return find_table(report, part, part).markdown()
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from corank.clicks import click_pairs, estimate_from_clicks, position_bias
 from corank.data.io.click_files import COLUMNS, OPTIONAL, read_clicks, write_clicks
 from corank.data.io.click_log import ClickLog
-from corank.data.io.judgements.writing import click_judgements
+from corank.data.io.judgement_formats import click_judgements
 from corank.errors import InputError
 from fuzz.format import Format, Wrong
 from fuzz.mutations import HARD_NUMBERS, ODD_BYTES, mutate, mutate_json

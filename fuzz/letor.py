@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 import corank
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.io import compressed, text
 from corank.data.io.letor import pieces
 from corank.data.io.letor.reader import read_letor
@@ -189,7 +189,7 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
     return True
 
 
-def _read(paths: list[Path], way: Way, folder: Path) -> Collection | None:
+def _read(paths: list[Path], way: Way, folder: Path) -> Dataset | None:
     """Read the files with corank; None if they are read as a table."""
     if way.route == "read":
         rows = corank.read(paths, unjudged=way.unjudged, dtype=way.dtype, layout=way.layout, judges="keep")
@@ -207,7 +207,7 @@ def _read(paths: list[Path], way: Way, folder: Path) -> Collection | None:
     return open_store(folder / "store")
 
 
-def _layout(found: Collection) -> Any:
+def _layout(found: Dataset) -> Any:
     return "csr" if sparse.issparse(found.X) else "dense"
 
 
@@ -220,7 +220,7 @@ def _is_large(rows: list[Row], way: Way) -> bool:
     return way.layout != "csr" and size > LARGE
 
 
-def _compare(found: Collection, rows: list[Row], way: Way) -> None:
+def _compare(found: Dataset, rows: list[Row], way: Way) -> None:
     y = np.array([row.label for row in rows])
     y[y == way.unjudged] = np.nan
     if found.y.tobytes() != y.tobytes():

@@ -118,10 +118,15 @@ def _others() -> list[tuple[str, Callable[[], Any], tuple[Any, ...], dict[str, A
         ),
         ("QueryScaler", corank.QueryScaler, (X,), {"qid": QID}),
         ("Landmarks", lambda: corank.base.Landmarks(5, random_state=0), (X,), {}),
-        ("Smooth", lambda: corank.base.Smooth(n_neighbors=3, n_components=4, random_state=0), (X,), {}),
         (
-            "Smooth sparse",
-            lambda: corank.base.Smooth(n_neighbors=3, n_components=3, random_state=0),
+            "NeighborSmoother",
+            lambda: corank.base.NeighborSmoother(n_neighbors=3, n_components=4, random_state=0),
+            (X,),
+            {},
+        ),
+        (
+            "NeighborSmoother sparse",
+            lambda: corank.base.NeighborSmoother(n_neighbors=3, n_components=3, random_state=0),
             (sparse.csr_matrix(COUNTS),),
             {},
         ),
@@ -156,7 +161,9 @@ def _others() -> list[tuple[str, Callable[[], Any], tuple[Any, ...], dict[str, A
         ),
         (
             f"{PIPELINES} smooth",
-            lambda: make_pipeline(corank.base.Smooth(n_neighbors=3, n_components=3, random_state=0), corank.RankSVM()),
+            lambda: make_pipeline(
+                corank.base.NeighborSmoother(n_neighbors=3, n_components=3, random_state=0), corank.RankSVM()
+            ),
             (X, Y),
             {"qid": QID},
         ),

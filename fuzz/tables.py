@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import corank
-from corank.cli.learn.preferences import read_preferences
+from corank.cli.rows import read_preferences
 from corank.data.io.items import read_items
 from corank.data.io.trec import read_scores
 from corank.errors import InputError

@@ -8,19 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from corank.comparison import (
-    Coefficient,
     CurvePoint,
     DataSummary,
     MethodOutcome,
-    PathPoint,
     QueryValue,
-    ReliabilityPoint,
     Rival,
     Study,
-    TradeOffPoint,
 )
 from corank.metrics import PairedTest, compare_runs, evaluate
-from corank.metrics.bounds import Bound
 
 METRICS = ("nDCG@10", "AP")
 TITLES = {
@@ -33,20 +28,6 @@ TITLES = {
     "lightgbm": ("LightGBM, defaults", 2.0),
     "column": ("Mean of the columns <no labels>", 3.0),
 }
-BOUNDS = (
-    Bound(
-        "k-partite error",
-        0.21,
-        0.15,
-        0.27,
-        0.05,
-        1.0,
-        0.5,
-        (("width", 0.06), ("rows", 2000)),
-        ("Rows are independent.",),
-    ),
-    Bound("disagreement", 0.2, 0.0, 1.0, 0.1, 1.0, 0.5, (("width", 3.1),), ("Rows are independent.", "w & v < 1.")),
-)
 FRACTIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
@@ -117,17 +98,7 @@ def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
         command="corank compare mq2008/Fold1.txt --models spd,crr,lcra,rankrls,lambdarank --budget 10m --seed 0",
         seconds=274.2,
         model=Path("out/compare/model.safetensors"),
-        path=tuple(PathPoint("alpha", 10.0**at, 0.5 - 0.01 * (at + 3) ** 2, at == -3) for at in range(-6, 3)),
-        reliability=tuple(ReliabilityPoint(p / 20, p / 20 * 1.02, 40 * (20 - p) ** 2) for p in range(1, 20, 2)),
-        coefficients=tuple(
-            Coefficient(f"column_{at}" if at else "a column of a rather long name & <odd> letters", w, 0.5 * w)
-            for at, w in enumerate(sorted(rng.normal(size=46), key=lambda w: -abs(w)))
-        ),
         queries=tuple(QueryValue(str(10000 + at), 12, 12, float(values[at]), float(bases[at])) for at in order),
-        trade_off=tuple(
-            TradeOffPoint(mix, 0.48 - 0.02 * mix**2, 0.9 - 0.65 * mix**0.3) for mix in (0.0, 0.1, 0.5, 0.9, 1.0)
-        ),
-        bounds=BOUNDS,
         rivals=tuple(
             Rival(one.name, 0.01 * at, 1.0 - 0.4 * 0.5**at, 0.2 * 0.5**at, 40 * 2**at)
             for at, one in enumerate(outcomes[1:])
@@ -156,7 +127,6 @@ def hostile_study() -> Study:
         notes=(HOSTILE,),
         command=f"corank compare '{HOSTILE}'",
         model=Path(HOSTILE),
-        coefficients=tuple(replace(one, column=HOSTILE) for one in whole.coefficients),
         queries=tuple(replace(one, query=HOSTILE) for one in whole.queries),
     )
 
@@ -170,5 +140,5 @@ def unfinished_study() -> Study:
     )
     return replace(
         whole, outcomes=none, tests=(), curve=(), best="", simplest="", winner="", verdict="No method was finished.",
-        notes=(), model=None, path=(), reliability=(), coefficients=(), queries=(), trade_off=(), bounds=(),
+        notes=(), model=None, queries=(),
     )  # fmt: skip

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.comparison.fold import Settings
-from corank.comparison.methods import METHODS
+from corank.comparison.methods import METHODS, Settings
 from corank.comparison.problem import ComparisonProblem, InputRows, make_problem
 from corank.comparison.task import part_of
 from corank.data.routing import fit_with_qid, predict_with_qid

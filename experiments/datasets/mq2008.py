@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.io.letor.reader import read_letor
 from corank.errors import InputError
 from experiments.datasets.catalog import dataset
@@ -58,7 +58,7 @@ def folds() -> tuple[Fold, ...]:
 
 
 @cache
-def read_parts(numbers: Sequence[int] = (1, 2, 3, 4, 5)) -> Collection:
+def read_parts(numbers: Sequence[int] = (1, 2, 3, 4, 5)) -> Dataset:
     """
     Read parts of the collection, one after the other.
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank.base.smooth import Smooth
+from corank.base.smooth import NeighborSmoother
 from corank.data.routing import fit_with_qid
 from corank.metrics import evaluate
 from corank.tables import Cell, ReportTable
@@ -123,7 +123,7 @@ def _collection(name: str) -> Collection:
     vectoriser = TfidfVectorizer(sublinear_tf=True, stop_words="english")
     documents = vectoriser.fit_transform(topics.texts)
     text = sparse.csr_matrix(sparse.vstack([documents, vectoriser.transform(topics.queries)]))
-    smooth = Smooth(random_state=0).fit(documents).transform(text)
+    smooth = NeighborSmoother(random_state=0).fit(documents).transform(text)
     index = BM25Index.of(topics.texts, topics.queries, K1, B)
     return Collection(index, {"text": text, "smooth": smooth}, topics.relevant)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank.base.smooth import Smooth
+from corank.base.smooth import NeighborSmoother
 from experiments.datasets.reuters import read_modapte, read_topic_names
 from experiments.datasets.wikispeedia import read_articles
 
@@ -34,7 +34,7 @@ class TopicPool:
 
     name: of the problem.
     text: rows of tf-idf, the words those of the pool.
-    smooth: the same with `Smooth`, fitted on the pool.
+    smooth: the same with `NeighborSmoother`, fitted on the pool.
     is_test: which rows are never judged.
     about: topic to 1 where a row is about it, else 0.
     named: topic to cosines with the words of its name: a score that needs no judgement.
@@ -108,7 +108,7 @@ def _rows(texts: Sequence[str], is_test: NDArray[np.bool_]) -> _Rows:
     vectoriser = TfidfVectorizer(sublinear_tf=True, min_df=2)
     vectoriser.fit([text for text, out in zip(texts, is_test, strict=True) if not out])
     X = vectoriser.transform(texts)
-    return _Rows(vectoriser, X, Smooth(random_state=0).fit(X[~is_test]).transform(X))
+    return _Rows(vectoriser, X, NeighborSmoother(random_state=0).fit(X[~is_test]).transform(X))
 
 
 def _pool(

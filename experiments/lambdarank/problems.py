@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.io.letor.reader import read_letor
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import folds, read_parts
@@ -66,7 +66,7 @@ def mslr() -> Split:
     return Split(train, test, _BM25_MSLR)
 
 
-def _judged(rows: Collection) -> Judged:
+def _judged(rows: Dataset) -> Judged:
     return Judged(np.asarray(rows.X), rows.y, np.asarray(rows.qid))
 
 

@@ -30,7 +30,7 @@ TITLES = {
 }
 """Each review, and its title."""
 
-MEASURES: dict[str, Callable[[ScreeningReplay], float]] = {
+METRICS: dict[str, Callable[[ScreeningReplay], float]] = {
     "ATD": lambda replay: replay.atd,
     "WSS@95": lambda replay: replay.wss95,
     "recall@10 %": lambda replay: replay.recall10,
@@ -118,7 +118,7 @@ class Reviews:
         """One number for each review and start."""
         if way == ASREVIEW:
             return np.array([[self.outside[name, seed][measure] for seed in range(self.starts)] for name in TITLES])
-        value = MEASURES[measure]
+        value = METRICS[measure]
         return np.array(
             [[value(replay_of(self._outcome(name, seed, way), seed)) for seed in range(self.starts)] for name in TITLES]
         )

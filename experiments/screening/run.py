@@ -13,7 +13,7 @@ from experiments.options import ExperimentOptions
 from experiments.screening.order import RATIO, C
 from experiments.screening.outside import read_outside
 from experiments.screening.pool import Pool
-from experiments.screening.reviews import MEASURES, TITLES, Reviews
+from experiments.screening.reviews import METRICS, TITLES, Reviews
 
 STARTS = 10
 
@@ -28,7 +28,7 @@ def run(options: ExperimentOptions) -> Report:
     starts = options.repeats or (2 if options.quick else STARTS)
     outside = {} if options.asreview is None else read_outside(options.asreview, list(TITLES), starts)
     reviews, pool = Reviews(options, starts, outside), Pool(options)
-    tables = [reviews.measure_table(measure) for measure in MEASURES]
+    tables = [reviews.measure_table(measure) for measure in METRICS]
     tables += [reviews.starts_table(), reviews.time_table(), pool.depth_table()]
     return Report(
         "Screening: find nearly all relevant records, read few",

@@ -14,18 +14,16 @@ from typing import Any, TypeVar
 Called = TypeVar("Called", bound=Callable[..., Any])
 
 _FOLDERS = {
-    "corank.base": ("Explanation JudgingCurve Landmarks OnTop PairSampler Smooth judging_curve reliability_curve"),
+    "corank.base": "Explanation JudgingCurve Landmarks PairSampler judging_curve reliability_curve",
     "corank.clicks": ("PairwiseEpsilonGreedy PositionBias click_pairs estimate_from_clicks position_bias"),
     "corank.comparison": "Study",
     "corank.data": (
-        "ClickLog Collection Items QueryShuffleSplit mask_scores open_store presumed_negatives read_clicks read_items "
+        "ClickLog Items QueryShuffleSplit mask_scores open_store presumed_negatives read_clicks read_items "
         "read_letor write_clicks write_letor write_store"
     ),
     "corank.deploy": "fit_parts",
     "corank.metrics": "Evaluation evaluate_run",
-    "corank.models": (
-        "ItemMean LabelPreferences NeighborLabelRanker PairwiseLabelRanker check_lambda potential suggest_pairs"
-    ),
+    "corank.models": ("ItemMean LabelPreferences NeighborLabelRanker PairwiseLabelRanker check_lambda suggest_pairs"),
     "corank.text": "Corpus",
     "corank_lab.preferences": "PreferenceSession",
     "corank_lab.records": "Records read_records",
@@ -33,7 +31,11 @@ _FOLDERS = {
 }
 
 _RENAMED = {
+    "Collection": "corank.data.Dataset",
+    "OnTop": "corank.base.ResidualRanker",
+    "Smooth": "corank.base.NeighborSmoother",
     "Summary": "corank.models.PairSums",
+    "potential": "corank.models.lambda_cost",
     "simulate": "corank.clicks.simulate_clicks",
     "summarise": "corank.deploy.pair_sums",
 }
@@ -42,6 +44,10 @@ NAMES = {name: f"{folder}.{name}" for folder, names in _FOLDERS.items() for name
 """Names of ``import corank`` in 0.2, and what they are called now."""
 
 IN_FOLDERS = {
+    "corank.base.OnTop": _RENAMED["OnTop"],
+    "corank.base.Smooth": _RENAMED["Smooth"],
+    "corank.data.Collection": _RENAMED["Collection"],
+    "corank.models.potential": _RENAMED["potential"],
     "corank.clicks.simulate": _RENAMED["simulate"],
     "corank.deploy.summarise": _RENAMED["summarise"],
     "corank.deploy.distributed.summarise": _RENAMED["summarise"],
@@ -69,7 +75,7 @@ PACKAGES = {
     "corank.estimator": "corank.base",
     "corank.evaluation.bounds": "corank.metrics.bounds",
     "corank.evaluation.compare": "corank.comparison",
-    "corank.evaluation.report": "corank.comparison.report",
+    "corank.evaluation.report": "corank.comparison",
     "corank.export": "corank.deploy.export",
     "corank.gp": "corank.models.gp",
     "corank.judging.agreement": "corank.metrics.agreement",

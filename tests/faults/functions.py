@@ -12,11 +12,12 @@ from msgspec import convert
 import corank
 from corank.comparison import Study
 from corank.comparison.report import Report
-from corank.comparison.report.study import write as write_study_report
-from corank.comparison.results import TaskResult, keep_model, write_result, write_study
+from corank.comparison.study import keep_model, write_study
+from corank.comparison.study_report import write as write_study_report
+from corank.comparison.task import TaskResult, write_result
 from corank.data.io.items import read_items
-from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.io.judgements.writing import write_judgements
+from corank.data.io.judgement_formats import write_judgements
+from corank.data.io.judgements import JudgementList
 from corank.data.io.store.store import store_letor
 from corank.data.io.trec import write_qrels, write_run
 from corank.data.io.write_frames import write_parquet
@@ -24,7 +25,7 @@ from corank.models.fusion import FusionDefinition
 from corank.tables import ReportTable
 from corank.text import Vectors, read_corpus, save_corpus
 from corank.text.vectors import write_vectors
-from corank_lab.api.export import write_letor_rows, write_parquet_parts, write_ubi_events
+from corank_lab.api.export import write_parquet_parts, write_ubi_events
 from corank_lab.api.log import EventLog
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
@@ -136,10 +137,6 @@ def events_ubi(target: Path, version: int, overwrite: bool) -> None:
     write_ubi_events(event_log(version), target, None, persons=False, overwrite=overwrite)
 
 
-def events_letor(target: Path, version: int, overwrite: bool) -> None:
-    write_letor_rows(event_log(version), target, None, bias=0.0, overwrite=overwrite)
-
-
 def events_parquet(target: Path, version: int, overwrite: bool) -> None:
     write_parquet_parts(event_log(version), target, None, bias=0.0, overwrite=overwrite, n_rows=5)
 
@@ -150,7 +147,7 @@ def recall_plot(target: Path, version: int, overwrite: bool) -> None:
 
 
 def result(target: Path, version: int, overwrite: bool) -> None:
-    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0, 0, 3, []), target)
+    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0, 0), target)
 
 
 def study(target: Path, version: int, overwrite: bool) -> None:
@@ -211,14 +208,12 @@ FUNCTIONS = (
     Writer("write_records to RIS", "records.ris", records),
     Writer("report of a screening", "report", screening_report),
     Writer("write_records to Excel", "records.xlsx", records),
-    Writer("write_records to BibTeX", "records.bib", records),
     Writer("write_ranking", "ranking.csv", ranking),
     Writer("FusionDefinition.save", "fusion.json", fusion),
     Writer("write_vectors", "vectors.npz", vectors),
     Writer("save_corpus", "articles.index", corpus),
     Writer("store_letor", "rows.store", from_letor),
     Writer("events export to UBI", "events.jsonl", events_ubi),
-    Writer("events export to LETOR", "rows.txt.gz", events_letor),
     Writer("events export to Parquet", "parts", events_parquet),
     Writer("plot_recall", "recall.png", recall_plot, is_slow=True),
 )

@@ -238,14 +238,15 @@ def test_plots_are_written_like_other_files(tmp_path):
 
 
 WRITING = {
-    "corank/cli/export.py", "corank/cli/fuse.py", "corank/cli/judge/agreement.py", "corank/cli/judge/suggest.py",
-    "corank/cli/leaderboard.py", "corank/cli/learn/cheap.py", "corank/cli/learn/evaluate.py",
+    "corank/cli/export.py", "corank/cli/fuse.py",
+    "corank/cli/leaderboard.py", "corank/cli/learn/cheap.py",
     "corank/cli/learn/explain.py", "corank/cli/learn/rank.py",
-    "corank/cli/learn/scoring.py", "corank/comparison/report/blocks.py",
-    "corank/comparison/report/study.py", "corank/comparison/results.py", "corank/data/durable/json_lines.py",
-    "corank/data/io/click_files.py", "corank/data/io/compressed.py", "corank/data/io/judgements/writing.py",
-    "corank/data/io/letor/writer.py", "corank/data/io/store/header.py", "corank/data/io/trec.py",
-    "corank/data/io/ubi.py", "corank/data/io/write_frames.py",
+    "corank/cli/learn/scoring.py", "corank/comparison/report.py",
+    "corank/comparison/study.py", "corank/comparison/study_report.py", "corank/comparison/task.py",
+    "corank/data/durable/json_lines.py",
+    "corank/data/io/click_files.py", "corank/data/io/compressed.py", "corank/data/io/judgement_formats.py",
+    "corank/data/io/letor/writer.py", "corank/data/io/store/header.py", "corank/data/io/table_text.py",
+    "corank/data/io/trec.py", "corank/data/io/ubi.py", "corank/data/io/write_frames.py",
     "corank/deploy/export/export.py", "corank/deploy/export/fusion/export.py", "corank/deploy/persist/files.py",
     "corank/models/fusion/definition.py",
     "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/export.py", "corank_lab/cli/demo.py",
@@ -266,6 +267,6 @@ def test_every_module_that_writes_is_known_here():
     # an archive is made in a temporary folder, and sent; tests of damaged databases and of Ctrl-C call recover
     others = {
         "corank/comparison/problem.py", "corank/data/durable/atomic.py", "corank/data/io/store/store.py",
-        "corank_lab/database/backends.py", "corank_lab/pages/screening/results.py",
+        "corank_lab/database/backends.py", "corank_lab/pages/screening_results.py",
     }  # fmt: skip
     assert found - others == WRITING

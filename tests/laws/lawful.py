@@ -9,7 +9,7 @@ from inspect import isabstract, signature
 import pytest
 
 from corank import registry
-from corank.base import Calibrated, ColumnMean, OnTop
+from corank.base import Calibrated, ColumnMean, ResidualRanker
 from corank.base.base import Ranker
 from corank.base.kernels import GaussianKernel, LinearKernel
 from corank.models.auto import AutoRanker
@@ -47,7 +47,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
     # what is scaled inside queries would be another prior after rows were repeated
-    "OnTop": lambda: OnTop(ColumnMean([0], method=None), RankRLS()),
+    "ResidualRanker": lambda: ResidualRanker(ColumnMean([0], method=None), RankRLS()),
     # the metric of left-out queries chooses among several, and counts each row once, whatever it weighs
     "AutoRanker": lambda: AutoRanker(candidates=["linear"], random_state=0),
     # other settings

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import corank
 from corank import registry
-from corank.base import ColumnMean, Landmarks, QueryScaler, QuerySearchCV, Smooth
+from corank.base import ColumnMean, Landmarks, NeighborSmoother, QueryScaler, QuerySearchCV
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.deploy import fit_parts
@@ -154,8 +154,8 @@ LEARNERS: dict[str, Case] = {
         lambda model, X: model.fit(X),
         lambda model, X: model.transform(X),
     ),
-    "Smooth": _rows(
-        lambda: Smooth(n_neighbors=3, n_components=4, random_state=0),
+    "NeighborSmoother": _rows(
+        lambda: NeighborSmoother(n_neighbors=3, n_components=4, random_state=0),
         lambda model, X: model.fit(X),
         lambda model, X: model.transform(X),
     ),

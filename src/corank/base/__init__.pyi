@@ -29,10 +29,10 @@ from corank.base.pairs.losses import Loss as Loss
 from corank.base.pairs.moments import Moments as Moments
 from corank.base.pairs.sampling import PairSampler as PairSampler
 from corank.base.priors import ColumnMean as ColumnMean
-from corank.base.priors import OnTop as OnTop
+from corank.base.priors import ResidualRanker as ResidualRanker
 from corank.base.query_scaler import QueryScaler as QueryScaler
 from corank.base.search import QuerySearchCV as QuerySearchCV
-from corank.base.smooth import Smooth as Smooth
+from corank.base.smooth import NeighborSmoother as NeighborSmoother
 from corank.base.solvers.conjugate import conjugate_gradients as conjugate_gradients
 from corank.base.solvers.least_squares import squared as squared
 from corank.base.solvers.least_squares import squared_views as squared_views
@@ -41,8 +41,8 @@ from corank.base.solvers.smooth_losses import smooth_loss as smooth_loss
 from corank.base.solvers.solution import Solution as Solution
 from corank.base.suggestions.curve import JudgingCurve as JudgingCurve
 from corank.base.suggestions.curve import judging_curve as judging_curve
-from corank.base.suggestions.strategies import STRATEGIES as STRATEGIES
-from corank.base.suggestions.strategies import Pool as Pool
+from corank.base.suggestions.suggest import STRATEGIES as STRATEGIES
+from corank.base.suggestions.suggest import Pool as Pool
 from corank.base.suggestions.suggest import suggest as suggest
 
 __all__: list[str]

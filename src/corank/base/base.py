@@ -19,9 +19,12 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base.contract import (
-    Learner,
+    Estimator,
     check_columns,
     check_parameters,
+    fill_problem,
+    fill_rows,
+    filling_of,
     importances,
     install,
     kept_columns,
@@ -32,10 +35,9 @@ from corank.base.contract import (
 from corank.base.held_out import HeldOut, hold_out
 from corank.base.kernels import as_kernel
 from corank.base.kernels.basis import Terms
-from corank.base.kernels.grams import is_precomputed
-from corank.base.missing import fill_problem, fill_rows, filling_of
+from corank.base.kernels.kernel import is_precomputed
 from corank.core.rows.scaled import ScaledRows
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.column_scales import column_factors
 from corank.data.inputs import as_prior, as_scores, require_squares
 from corank.data.queries import Queries, qid_of_group
@@ -59,7 +61,7 @@ class Interrupted(KeyboardInterrupt):
         self.fitted = fitted
 
 
-class Ranker(Learner, ABC):
+class Ranker(Estimator, ABC):
     """
     Base class of all rankers: learns from scored and unjudged rows, scores rows, ranks them.
 
@@ -131,7 +133,7 @@ class Ranker(Learner, ABC):
 
         Parameters
         ----------
-        X : array-like, CSR matrix, DataFrame, Collection, or RankingData
+        X : array-like, CSR matrix, DataFrame, Dataset, or RankingData
             The rows, or a whole problem: what `corank.read` returns, or a `RankingData` (then y, qid and pairs stay
             None). With a kernel function, rows may be any objects.
         y : array-like of shape (n_rows,)
@@ -157,7 +159,7 @@ class Ranker(Learner, ABC):
             The fitted ranker.
         """
         if group is not None:
-            if qid is not None or isinstance(X, RankingData | Collection):
+            if qid is not None or isinstance(X, RankingData | Dataset):
                 raise InputError("group was given in addition to query ids; pass one of them.")
             qid = qid_of_group(group, X.shape[0] if hasattr(X, "shape") else len(X))
         return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, continues=self._continues)
@@ -346,7 +348,7 @@ class Ranker(Learner, ABC):
 
     def _problem(self, X: Any, y: Any, qid: Any, pairs: Any) -> tuple[RankingData, dict[str, Any]]:
         """Check and index the arguments of ``fit``; return also the notes on columns."""
-        if isinstance(X, Collection) and y is None and qid is None and pairs is None:
+        if isinstance(X, Dataset) and y is None and qid is None and pairs is None:
             X = X.data
         if isinstance(X, RankingData):
             if y is not None or qid is not None or pairs is not None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
+from corank.base.contract import Estimator, check_parameters, checked_rows, install, note_columns
 from corank.base.docs import shared_parameters
 from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis, choose_basis, require_choice
@@ -40,7 +40,7 @@ class FittedLandmarks:
 
 
 @shared_parameters
-class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
+class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """
     Transform each row to its kernel similarities to a few landmark rows.
 

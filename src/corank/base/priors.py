@@ -1,8 +1,8 @@
 """
-Priors: ColumnMean averages columns that are scores already, and OnTop learns a correction to a prior ranker.
+Priors: ColumnMean averages columns that are scores already, and ResidualRanker learns a correction to a prior ranker.
 
-OnTop learns  f = c s₀ + g,  c = max(0, Σ (y_a − y_b)(s₀_a − s₀_b) / Σ (s₀_a − s₀_b)²),  with s₀ the scores of the prior
-ranker. c converts them to the scale of y: the least-squares slope over the judged pairs (a, b), those of one query with
+ResidualRanker learns  f = c s₀ + g,  c = max(0, Σ (y_a − y_b)(s₀_a − s₀_b) / Σ (s₀_a − s₀_b)²),  s₀ the prior ranker's
+scores. c converts them to the scale of y: the least-squares slope over the judged pairs (a, b), those of one query with
 different scores. Only g is penalised. Without judgements against it, the order is that of the prior ranker; if the
 judgements contradict it (c = 0), the ranker learns without a prior.
 """
@@ -18,9 +18,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base.base import Ranker
+from corank.base.contract import MISSING
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
-from corank.base.missing import MISSING
 from corank.base.pairs import Laplacian
 from corank.base.pairs.moments import dense
 from corank.base.query_scaler import METHODS, QueryScaler
@@ -51,8 +51,8 @@ class ColumnMean(Ranker):
 
     f(x) is the mean over the chosen columns j of sign_j · x_j, each column scaled inside its query. It is for columns
     that are scores already, such as the BM25 columns of a LETOR set: a baseline for a ranker learnt from few
-    judgements, and a prior ranker for `corank.base.OnTop`. ``fit`` needs no y. If columns are scaled inside queries,
-    ``predict`` needs `qid` as ``rank`` does.
+    judgements, and a prior ranker for `corank.base.ResidualRanker`. ``fit`` needs no y. If columns are scaled inside
+    queries, ``predict`` needs `qid` as ``rank`` does.
 
     Parameters
     ----------
@@ -159,15 +159,15 @@ class ColumnMean(Ranker):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedOnTop:
-    """The fitted attributes of `OnTop`."""
+class FittedResidualRanker:
+    """The fitted attributes of `ResidualRanker`."""
 
     prior_ranker: Ranker
     ranker: Ranker
     slope: float
 
 
-class OnTop(Ranker):
+class ResidualRanker(Ranker):
     """
     Prior offset: a ranker that corrects the scores of a prior ranker without judgements; the prediction is their sum.
 
@@ -192,10 +192,11 @@ class OnTop(Ranker):
     Examples
     --------
     >>> from corank import ColumnMean, RankRLS, make_ranking
-    >>> from corank.base import OnTop
+    >>> from corank.base import ResidualRanker
     >>> problem = make_ranking(60, 10, random_state=0)
     >>> judged = problem.qid < 3
-    >>> model = OnTop(ColumnMean([0, 1]), RankRLS()).fit(problem.X[judged], problem.y[judged], qid=problem.qid[judged])
+    >>> model = ResidualRanker(ColumnMean([0, 1]), RankRLS())
+    >>> model = model.fit(problem.X[judged], problem.y[judged], qid=problem.qid[judged])
     >>> model.rank(problem.X, qid=problem.qid).shape
     (600,)
     """
@@ -225,13 +226,13 @@ class OnTop(Ranker):
                 "without judgements, such as ColumnMean, or pass its scores to fit as prior."
             )
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOnTop:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedResidualRanker:
         unjudged = RankingData.of_checked(data.X, np.full(data.n_rows, np.nan), data.queries)
         prior_ranker = clone(self.prior_ranker).fit(replace(unjudged, names=data.names))
         prior_scores = prior_ranker._predict_queries(with_names(data.X, data.names), data.queries.codes, None)
         slope = prior_slope(data if self._learns_sizes else ordered(data), prior_scores)
         total = slope * prior_scores + data.prior_of(np.arange(data.n_rows))
-        return FittedOnTop(prior_ranker, clone(self.ranker).fit(replace(data, prior=total)), slope)
+        return FittedResidualRanker(prior_ranker, clone(self.ranker).fit(replace(data, prior=total)), slope)
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """Score rows; `prior` is added to the scores of the prior ranker, which may need `qid`."""

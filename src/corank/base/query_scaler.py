@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.contract import Learner, check_columns, check_parameters, install, note_columns
+from corank.base.contract import Estimator, check_columns, check_parameters, install, note_columns
 from corank.core.rows.blocks import MINMAX, ZSCORE, scale_blocks
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.queries import Queries
@@ -23,7 +23,7 @@ from corank.parameters import Rules, one_of
 METHODS = {"minmax": MINMAX, "zscore": ZSCORE}
 
 
-class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
+class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """
     Scale every feature inside every query to [0, 1], or to mean 0 and deviation 1.
 

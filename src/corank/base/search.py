@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.contract import COLUMN_NOTES, Learner, install
+from corank.base.contract import COLUMN_NOTES, Estimator, install
 from corank.base.solvers.choice import choose
 from corank.data.durable.regular import require_unchanged
 from corank.data.queries import Queries
@@ -26,7 +26,7 @@ from corank.errors import InputError
 from corank.metrics import Convention, scorer
 
 
-class QuerySearchCV(MetaEstimatorMixin, Learner):
+class QuerySearchCV(MetaEstimatorMixin, Estimator):
     """
     Grid search by cross-validation over whole queries, with a ranking metric.
 

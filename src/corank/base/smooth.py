@@ -1,5 +1,5 @@
 """
-Smooth: latent semantic features of text, averaged over nearest neighbours, learnt from judged and unjudged rows.
+NeighborSmoother: latent semantic features of text, averaged over nearest neighbours; unjudged rows take part.
 
     φ(x) = [√(1 − w)·x, √w·z],  z ∝ u + mean of u over the k fitted rows nearest to x
 
@@ -24,7 +24,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd, row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
+from corank.base.contract import Estimator, check_parameters, checked_rows, install, note_columns
 from corank.base.docs import shared_parameters
 from corank.core.threads import parallel_map
 from corank.data.rows import as_rows
@@ -41,15 +41,15 @@ _SAME = 1.0 - 1e-5  # cosine of identical rows, up to rounding in float32
 
 
 @dataclass(frozen=True, eq=False)
-class FittedSmooth:
-    """The fitted attributes of `Smooth`."""
+class FittedNeighborSmoother:
+    """The fitted attributes of `NeighborSmoother`."""
 
     components: NDArray[Any]
     embedding: NDArray[Any]
 
 
 @shared_parameters
-class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
+class NeighborSmoother(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """
     Append to each row the mean of its nearest neighbours in a latent semantic space (truncated SVD).
 
@@ -83,7 +83,7 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
     >>> from sklearn.feature_extraction.text import TfidfVectorizer
     >>> texts = ["tin prices rise", "price of tin", "wheat harvest", "wheat and corn", "corn prices", "tin mine"]
     >>> X = TfidfVectorizer().fit_transform(texts)
-    >>> Smooth(n_neighbors=2, n_components=3, random_state=0).fit_transform(X).shape == (6, X.shape[1] + 3)
+    >>> NeighborSmoother(n_neighbors=2, n_components=3, random_state=0).fit_transform(X).shape == (6, X.shape[1] + 3)
     True
     """
 
@@ -124,7 +124,9 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
         random_bits = int(rng_of(self.random_state).integers(2**31))
         directions = np.ascontiguousarray(randomized_svd(rows, r, n_iter=4, random_state=random_bits)[2])
         embedding = _embed(rows, directions)
-        return install(self, FittedSmooth(directions, embedding[embedding.any(axis=1)]), note_columns(X, rows))
+        return install(
+            self, FittedNeighborSmoother(directions, embedding[embedding.any(axis=1)]), note_columns(X, rows)
+        )
 
     def transform(self, X: Any) -> Any:
         """Append the features of the neighbours to each row: CSR if X is sparse, in the precision of X."""
@@ -187,10 +189,10 @@ def _neighbours(u: NDArray[Any], fitted: NDArray[Any], k: int) -> NDArray[np.int
 def _warn_if_useless(rows: Any) -> None:
     """Warn about rows for which smoothing was measured to be useless."""
     if not sparse.issparse(rows):
-        warn("X is dense, but Smooth is made for sparse text and was measured to hurt on tables of numbers; omit it.")
+        warn("X is dense, but NeighborSmoother is for sparse text and hurt on tables of numbers; omit it.")
     elif rows.shape[0] < FEW:
-        warn(f"X has {rows.shape[0]} rows; Smooth needs about {FEW:,}, judged or not, and may hurt with fewer.")
+        warn(f"X has {rows.shape[0]} rows; NeighborSmoother needs about {FEW:,} and may hurt with fewer.")
     else:
         norms = row_norms(rows)
         if np.abs(norms[norms > 0] - 1.0).max(initial=0.0) > 1e-3:
-            warn("X has rows whose norm is not 1, which distorts the weight of Smooth; normalise them, as tf-idf does.")
+            warn("X has rows whose norm is not 1, which distorts NeighborSmoother; normalise them, as tf-idf does.")

@@ -12,7 +12,7 @@ from corank.cli.output import print_json
 
 if TYPE_CHECKING:
     from corank.clicks import ClickEstimate, PositionBias
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
     from corank.data.io.click_log import ClickLog
 
 
@@ -113,7 +113,7 @@ def learn_clicks(
         typer.echo("the log contains no held-out query, so there is no offline estimate")
 
 
-def read_bias(name: str, clicks: ClickLog, data: Collection) -> PositionBias | None:
+def read_bias(name: str, clicks: ClickLog, data: Dataset) -> PositionBias | None:
     """Return the position bias that `--bias` names; None for the propensities of the log."""
     from corank.clicks import PositionBias, position_bias
     from corank.errors import InputError, suggest_names

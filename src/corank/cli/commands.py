@@ -18,20 +18,20 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from corank._version import __version__
+from corank.cli.agreement import agreement
 from corank.cli.clicks import learn_clicks
 from corank.cli.convert import convert
 from corank.cli.export import card, export
 from corank.cli.fuse import fuse
-from corank.cli.judge.agreement import agreement
-from corank.cli.judge.suggest import suggest
 from corank.cli.leaderboard import leaderboard
 from corank.cli.learn.compare import compare
 from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
 from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
-from corank.cli.options import INTERRUPTED, OLD_OPTIONS, TERMINATED
+from corank.cli.options import INTERRUPTED, OLD_OPTIONS, TERMINATED, with_options
 from corank.cli.search import index, learn_links, search
+from corank.cli.suggest import suggest
 from corank.cli.verbs import Sections, Verb, VerbGroup, all_verbs, with_added
 from corank.console import one_line, printable_streams
 from corank.errors import InputError, MissingExtra, reason, suggest_names
@@ -129,7 +129,7 @@ def _make_command(entry: Verb | VerbGroup, before: str) -> Any:
         return Subcommands(entry, before + entry.name, short_help=entry.summary, epilog=epilog)
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     register = single.command(entry.name, short_help=entry.summary, epilog=epilog, hidden=not entry.summary)
-    register(_keeping_inputs(entry.function))
+    register(_keeping_inputs(with_options(entry.function)))
     return typer.main.get_command(single)
 
 

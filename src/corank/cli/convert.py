@@ -3,50 +3,57 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from corank.cli.options import (
-    Data,
-    Drop,
-    Force,
-    IdColumn,
-    Json,
-    JudgeColumn,
-    JudgementFormat,
-    JudgeRule,
-    Keep,
-    Label,
-    Qid,
-    Unjudged,
-)
+from corank.cli.options import ColumnOptions, Data, Force, Json, JudgeColumn, Unjudged
 from corank.cli.output import emit
+from corank.data.column_roles import JudgeRule
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.cli.judgements import JudgementOptions
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
+    from corank.data.io.judgements import JudgementList
     from corank.data.io.text import TextFile
 
 TEXT = (".txt", ".letor", ".svm", ".dat")
+USUAL_FORMATS = {".csv": "table", ".tsv": "table", ".qrels": "qrels"}
+"""Formats of judgements by the suffix of the target."""
 
 
-class Layout(StrEnum):
-    """Layout of X."""
+def judgement_formats() -> str:
+    """Return the names of the formats of judgements, for help."""
+    from corank.data.io.judgement_formats import JUDGEMENT_WRITERS
 
-    auto = "auto"
-    dense = "dense"
-    csr = "csr"
+    return ", ".join(JUDGEMENT_WRITERS)
 
 
-class Precision(StrEnum):
-    """Type of X."""
+@dataclass(frozen=True, kw_only=True)
+class JudgementOptions:
+    """Options for judgements and for features that an engine logged."""
 
-    float32 = "float32"
-    float64 = "float64"
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Write judgements only, as {judgement_formats()}.  [default: table for .csv, qrels for .qrels]",
+            show_default=False,
+            metavar="FORMAT",
+        ),
+    ] = None
+    judgements: Annotated[
+        Path | None, typer.Option(help="Grades to add to the features that an engine logged.", metavar="FILE")
+    ] = None
+    queries: Annotated[
+        Path | None, typer.Option(help="Query id of each saved answer of an engine, one per line.", metavar="FILE")
+    ] = None
+    decode: Annotated[bool, typer.Option("--decode", help="Decode percent-encoded names of judgements.")] = False
+    keep_missing: Annotated[
+        bool, typer.Option("--keep-missing", help="Keep logged features without a value empty instead of 0.")
+    ] = False
 
 
 def convert(
@@ -58,29 +65,10 @@ def convert(
             "be compressed (+ .gz, .xz, .zst); - is LETOR text on stdout. Judgements: any name, with --to."
         ),
     ],
-    to: Annotated[
-        JudgementFormat | None,
-        typer.Option(
-            help="Write judgements only, in this format.  [default: table for .csv, qrels for .qrels]",
-            show_default=False,
-        ),
-    ] = None,
-    judgements: Annotated[
-        Path | None, typer.Option(help="Grades to add to the features that an engine logged.", metavar="FILE")
-    ] = None,
-    queries: Annotated[
-        Path | None, typer.Option(help="Query id of each saved answer of an engine, one per line.", metavar="FILE")
-    ] = None,
-    decode: Annotated[bool, typer.Option("--decode", help="Decode percent-encoded names of judgements.")] = False,
-    keep_missing: Annotated[
-        bool, typer.Option("--keep-missing", help="Keep logged features without a value empty instead of 0.")
-    ] = False,
+    *,
+    special: JudgementOptions,
     unjudged: Unjudged = None,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    drop: Drop = None,
-    keep: Keep = None,
+    columns: ColumnOptions,
     judges: Annotated[
         JudgeRule | None,
         typer.Option(
@@ -91,12 +79,13 @@ def convert(
     ] = None,
     judge_column: JudgeColumn = None,
     dtype: Annotated[
-        Precision | None,
+        Literal["float32", "float64"] | None,
         typer.Option(help="Type of X.  [default: float32 for text, else unchanged]", show_default=False),
     ] = None,
     layout: Annotated[
-        Layout, typer.Option(help="Layout of X; auto chooses by density for text, else keeps it.")
-    ] = Layout.auto,
+        Literal["auto", "dense", "csr"],
+        typer.Option(help="Layout of X; auto chooses by density for text, else keeps it."),
+    ] = "auto",
     n_features: Annotated[
         int | None, typer.Option(help="Number of features of text.  [default: the largest id]", show_default=False)
     ] = None,
@@ -104,110 +93,68 @@ def convert(
     force: Force = False,
 ) -> None:
     """Convert rows between LETOR text, stores, Parquet and CSV, judgements among tools, and feature logs to rows."""
-    from corank.cli.judgements import RESPONSES, JudgementOptions, convert_judgements, kind_of
-    from corank.cli.rows import ColumnOptions, read_rows
+    from corank.cli.rows import read_rows
     from corank.console import printable_console
     from corank.data.io.compressed import is_stream
+    from corank.data.io.judgements import RESPONSES, kind_of
     from corank.data.io.read import open_source
     from corank.data.io.store.store import open_store, store_letor
     from corank.data.judges import merge_judges
 
     begin = time.perf_counter()
-    special = JudgementOptions(
-        to, judgements, queries, decode, keep_missing, "median" if judges is None else judges.value,
-        {"y": label, "qid": qid, "docid": id_column, "judge": judge_column},
-    )  # fmt: skip
-    special_kind = kind_of(source[0])
-    if special_kind == RESPONSES:
-        _convert_responses(source, target, special, begin, as_json, force)
-        return
-    _refuse_response_options(special, source[0])
-    if special_kind is not None or to is not None:
-        convert_judgements(source, target, special, as_json=as_json, force=force)
-        return
-    _require_place(target, force)
-    sources = [open_source(item) for item in source]
-    kind = _check(sources, target, unjudged, n_features)
-    form: dict[str, Any] = {"unjudged": unjudged, "layout": layout.value, "n_features": n_features}
-    columns = ColumnOptions(
-        label=label,
-        qid=qid,
-        id_column=id_column,
-        drop=drop,
-        keep=keep,
-        judge_column=judge_column,
-        judges="keep" if judges is None else judges.value,
-    )
-    # shown on a terminal only, and removed at the end
-    with printable_console(err=True).status(f"converting to {target}"):
-        if (kind, _target_kind(target), columns) == ("text", "store", ColumnOptions(judges="keep")):
-            store_letor(target, sources, overwrite=force, dtype=dtype.value if dtype else "float32", **form)
-            written: Collection = open_store(target)
-        else:
-            form["dtype"] = dtype.value if dtype else None
-            written = read_rows(sources, columns, needs_labels=False, **form)
-            if judges is None and written.judges is not None:  # no format keeps the judges
-                written = merge_judges(written, JudgeRule.median.value, sources[0])
-            _write(target, written, unjudged, force)
-    if not is_stream(target):
-        _report(written, target, begin, as_json)
-
-
-def _convert_responses(
-    sources: list[Path], target: Path, options: JudgementOptions, begin: float, as_json: bool, force: bool
-) -> None:
-    """Convert the features in saved answers of a search engine to rows."""
-    from corank.cli.judgements import rows_of_responses
-    from corank.data.io.compressed import is_stream
-
-    if options.to is not None:
-        raise InputError(f"{sources[0]} is an answer of a search engine, which has no judgements; leave out --to.")
-    _require_place(target, force)
-    rows = rows_of_responses(sources, options)
-    _write(target, rows, None, force)
-    if not is_stream(target):
-        _report(rows, target, begin, as_json)
-
-
-def _refuse_response_options(options: JudgementOptions, source: Path) -> None:
-    given = {
-        "--judgements": options.judgements is not None,
-        "--queries": options.queries is not None,
-        "--keep-missing": options.keep_missing,
-    }
-    unused = next((name for name, is_given in given.items() if is_given), None)
-    if unused is not None:
+    columns = replace(columns, judge_column=judge_column, judges=judges or "keep")
+    kind = kind_of(source[0])
+    given = {"--judgements": special.judgements, "--queries": special.queries, "--keep-missing": special.keep_missing}
+    if kind != RESPONSES and (unused := next((name for name, value in given.items() if value), None)):
         raise InputError(
-            f"{unused} applies to saved answers of a search engine (.json), not to {source}; leave it out."
+            f"{unused} applies to saved answers of a search engine (.json), not to {source[0]}; leave it out."
         )
-
-
-def _report(written: Collection, target: Path, begin: float, as_json: bool) -> None:
+    if kind == RESPONSES:
+        written = _rows_of_responses(source, target, special, columns, force)
+    elif kind is not None or special.to is not None:
+        _convert_judgements(source, target, special, columns, as_json=as_json, force=force)
+        return
+    else:
+        _require_place(target, force)
+        sources = [open_source(item) for item in source]
+        kind = _check(sources, target, unjudged, n_features)
+        form: dict[str, Any] = {"unjudged": unjudged, "layout": layout, "n_features": n_features}
+        # shown on a terminal only, and removed at the end
+        with printable_console(err=True).status(f"converting to {target}"):
+            if (kind, _target_kind(target), columns) == ("text", "store", ColumnOptions(judges="keep")):
+                store_letor(target, sources, overwrite=force, dtype=dtype or "float32", **form)
+                written = open_store(target)
+            else:
+                written = read_rows(sources, columns, needs_labels=False, dtype=dtype, **form)
+                if judges is None and written.judges is not None:  # no format keeps the judges
+                    written = merge_judges(written, "median", sources[0])
+                _write(target, written, unjudged, force)
+    if is_stream(target):
+        return
     files = [target] if target.is_file() else list(target.iterdir())
-    size = sum(file.stat().st_size for file in files)
     fields = {
         "output": target, "n_rows": len(written.y), "n_queries": len(written.data.queries),
-        "n_features": written.X.shape[1], "bytes": size, "seconds": time.perf_counter() - begin,
+        "n_features": written.X.shape[1], "bytes": sum(file.stat().st_size for file in files),
+        "seconds": time.perf_counter() - begin,
     }  # fmt: skip
     sentence = (
-        f"{target}: {len(written.y):,} rows, {len(written.data.queries):,} queries, {written.X.shape[1]:,} features, "
-        f"{size / 1e6:,.1f} MB in {fields['seconds']:.1f} s"
+        f"{target}: {fields['n_rows']:,} rows, {fields['n_queries']:,} queries, {fields['n_features']:,} features, "
+        f"{fields['bytes'] / 1e6:,.1f} MB in {fields['seconds']:.1f} s"
     )
     emit(as_json, "convert", fields, sentence)
 
 
 def _target_kind(path: Path) -> str:
     from corank.data.io.compressed import SUFFIXES, is_stream
+    from corank.data.io.table_text import suffix_of
 
-    suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
+    suffix = suffix_of(path)
     if suffix in TEXT or is_stream(path):
         return "text"
     if suffix in (".csv", ".tsv"):
         return "csv"
-    if path.suffix == ".parquet":
-        return "parquet"
-    if path.suffix in ("", ".store"):
-        return "store"
+    if path.suffix in (".parquet", ".store", ""):
+        return path.suffix[1:] or "store"
     raise InputError(
         f"the format of {path} is unknown; use the suffix {', '.join(TEXT)} for LETOR text, .csv, .tsv or .parquet for "
         f"a table (text also with {', '.join(SUFFIXES)}), .store or none for a store."
@@ -219,41 +166,121 @@ def _require_place(target: Path, force: bool) -> None:
     from corank.data.io.compressed import require_text_place
     from corank.data.io.store.header import require_store_place
 
-    require = {
-        "text": require_text_place, "csv": require_text_place, "store": require_store_place, "parquet": require_place,
-    }  # fmt: skip
-    require[_target_kind(target)](target, overwrite=force)
+    require = {"store": require_store_place, "parquet": require_place}
+    require.get(_target_kind(target), require_text_place)(target, overwrite=force)
 
 
 def _check(source: list[TextFile | Path], target: Path, unjudged: float | None, n_features: int | None) -> str:
     """Raise `InputError` for options that do not apply; return the format of the source."""
     from corank.data.io.read import common_format
 
-    target_kind, kind = _target_kind(target), common_format(source)
+    kind = common_format(source)
     if n_features is not None and kind != "text":
         raise InputError(f"--n-features applies to LETOR text, but the format of {source[0]} is {kind}; leave it out.")
-    if unjudged is not None and kind == "store" and target_kind == "store":
+    if unjudged is not None and kind == _target_kind(target) == "store":
         raise InputError(
             "--unjudged is a label of text or a table, but stores mark unjudged rows by NaN; leave it out."
         )
     return kind
 
 
-def _write(target: Path, rows: Collection, unjudged: float | None, force: bool) -> None:
+def _write(target: Path, rows: Dataset, unjudged: float | None, force: bool) -> None:
     from corank.data.io.letor.writer import write_letor
     from corank.data.io.store.store import write_store
     from corank.data.io.write_frames import write_csv, write_parquet
 
-    target_kind = _target_kind(target)
-    if target_kind == "store":
-        write_store(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
-    elif target_kind in ("parquet", "csv"):
-        write = write_parquet if target_kind == "parquet" else write_csv
+    writers = {"store": write_store, "parquet": write_parquet, "csv": write_csv}
+    if write := writers.get(_target_kind(target)):
         write(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
-    else:
-        if rows.names is not None:
-            typer.echo(f"corank: the names of the features are not in {target}: LETOR text numbers them.", err=True)
-        comments: Any = rows.comments
-        if comments is None and rows.docids is not None:
-            comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]
-        write_letor(target, rows.X, rows.y, rows.qid, comments, unjudged=unjudged, overwrite=force)
+        return
+    if rows.names is not None:
+        typer.echo(f"corank: the names of the features are not in {target}: LETOR text numbers them.", err=True)
+    comments: Any = rows.comments
+    if comments is None and rows.docids is not None:
+        comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]
+    write_letor(target, rows.X, rows.y, rows.qid, comments, unjudged=unjudged, overwrite=force)
+
+
+def _convert_judgements(
+    sources: Sequence[Path], target: Path, options: JudgementOptions, columns: ColumnOptions, *,
+    as_json: bool, force: bool,
+) -> None:  # fmt: skip
+    """Convert judgements, or clicks to judgements."""
+    from corank.data.io.compressed import is_stream, require_text_place
+    from corank.data.io.judgement_formats import write_judgements
+    from corank.data.io.table_text import suffix_of
+
+    if len(sources) > 1:
+        raise InputError(f"found {len(sources)} files of judgements; pass one.")
+    require_text_place(target, overwrite=force)
+    to = options.to or USUAL_FORMATS.get(suffix_of(target))
+    if to is None:
+        raise InputError(
+            f"{target} may have one of several formats of judgements; choose one with --to ({judgement_formats()}), or "
+            "write a .csv or .qrels file."
+        )
+    result = _read(sources[0], options, columns)
+    lost = write_judgements(target, result, to, rule=_rule(columns), name=target.name.split(".")[0], overwrite=force)
+    if is_stream(target):
+        return
+    n_queries = 1 if result.qid is None else len(set(result.qid.tolist()))
+    fields = {"output": target, "format": to, "n_judgements": len(result), "n_queries": n_queries, "not_kept": lost}
+    sentence = f"{target}: {len(result):,} judgements of {n_queries:,} queries as {to}"
+    if lost:
+        sentence += f"; the format does not keep {', '.join(lost)}"
+    emit(as_json, "convert", fields, sentence)
+
+
+def _rule(columns: ColumnOptions) -> str:
+    return "median" if columns.judges == "keep" else columns.judges
+
+
+def _read(path: Path, options: JudgementOptions, columns: ColumnOptions) -> JudgementList:
+    """Read judgements, or make them of clicks."""
+    from corank.data.io.judgement_formats import click_judgements
+    from corank.data.io.judgements import CLICKS, kind_of, read_judgements
+    from corank.data.io.ubi import read_ubi
+
+    if kind_of(path) == CLICKS:
+        said = f"{path} holds clicks; the grade of a document is its clicks over expected clicks."
+        typer.echo(f"corank: {said}", err=True)
+        return click_judgements(read_ubi(path))
+    result = read_judgements(path, **columns.of_judgements())
+    return result.decoded() if options.decode else result
+
+
+def _rows_of_responses(
+    sources: Sequence[Path], target: Path, options: JudgementOptions, columns: ColumnOptions, force: bool
+) -> Dataset:
+    """Write the features that an engine logged as rows, with the grades of `--judgements`."""
+    import numpy as np
+
+    from corank.data.io.search_responses import as_collection, read_responses
+    from corank.data.io.table_text import read_words
+
+    if options.to is not None:
+        raise InputError(f"{sources[0]} is an answer of a search engine, which has no judgements; leave out --to.")
+    _require_place(target, force)
+    queries = None if options.queries is None else read_words(options.queries)
+    rows = as_collection(read_responses(*sources, queries=queries), sources[0])
+    missing = np.isnan(rows.X)
+    if missing.any() and not options.keep_missing:
+        typer.echo(
+            f"corank: {int(missing.sum())} features without a value become 0, as in linear models of the engines; "
+            "--keep-missing leaves them empty.",
+            err=True,
+        )
+        rows = replace(rows, X=np.where(missing, 0.0, rows.X))
+    if options.judgements is not None:
+        grades = _read(options.judgements, options, columns).final(_rule(columns))
+        y = grades.grades_of(rows.qid, rows.docids)  # type: ignore[arg-type]
+        n_judged = int(np.count_nonzero(~np.isnan(y)))
+        if not n_judged:
+            raise InputError(
+                f"no document of {sources[0]} is judged in {options.judgements}; both must use the same names "
+                f"(found query {rows.qid[0]!r}, document {rows.docids[0]!r})."  # type: ignore[index]
+            )
+        typer.echo(f"corank: {n_judged} of {len(y)} rows are judged; the others have no label.", err=True)
+        rows = replace(rows, y=y)
+    _write(target, rows, None, force)
+    return rows

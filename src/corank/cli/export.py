@@ -4,46 +4,30 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from corank.cli.options import Convention, Drop, Force, IdColumn, Json, Keep, Label, ModelFile, Qid, Seed, Unjudged
+from corank.cli.imports import import_scikit_learn
+from corank.cli.options import ColumnOptions, Convention, Force, Json, ModelFile, Seed, Unjudged
 from corank.cli.output import emit
 from corank.errors import InputError
 
 
-class Target(StrEnum):
-    """What an export is for."""
+def targets() -> str:
+    """Return the names of the targets of models and fusions, for help."""
+    import_scikit_learn()
+    from corank.deploy.export import TARGETS
+    from corank.deploy.export.fusion import FUSION_TARGETS
 
-    elasticsearch = "elasticsearch"
-    opensearch = "opensearch"
-    solr = "solr"
-    vespa = "vespa"
-    onnx = "onnx"
-    json = "json"
-    sql = "sql"
-    python = "python"
-    qdrant = "qdrant"
-    milvus = "milvus"
-    lancedb = "lancedb"
-
-
-class Dialect(StrEnum):
-    """Dialects of SQL."""
-
-    sqlite = "sqlite"
-    postgresql = "postgresql"
-    duckdb = "duckdb"
+    return ", ".join(dict.fromkeys([*TARGETS, *FUSION_TARGETS]))
 
 
 def export(
     model: ModelFile,
-    to: Annotated[
-        Target, typer.Option(help=f"Format to write: {', '.join(Target)}.", show_default=False, metavar="FORMAT")
-    ],
+    to: Annotated[str, typer.Option(help=f"Format to write: {targets()}.", show_default=False, metavar="FORMAT")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; others get its name.", metavar="FILE")],
     names: Annotated[
         Path | None, typer.Option("--map", help="TOML file of new feature names: old = 'new'.", metavar="FILE")
@@ -57,7 +41,7 @@ def export(
     shift: Annotated[
         str | None, typer.Option(help="Constant added to all scores, or 'auto' for none below 0.", metavar="NUMBER")
     ] = None,
-    dialect: Annotated[Dialect, typer.Option(help="Dialect of SQL.")] = Dialect.sqlite,
+    dialect: Annotated[str, typer.Option(help="Dialect of SQL: sqlite, postgresql or duckdb.")] = "sqlite",
     double: Annotated[bool, typer.Option("--double", help="Let ONNX take and return float64.")] = False,
     uncalibrated: Annotated[
         bool, typer.Option("--uncalibrated", help="Leave out calibration, which does not change the order.")
@@ -66,11 +50,8 @@ def export(
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Write the nearest fusion that the engine has, with its loss.")
     ] = False,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    drop: Drop = None,
-    keep: Keep = None,
+    *,
+    columns: ColumnOptions,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
@@ -83,20 +64,21 @@ def export(
     if is_fusion(model):
         if verify or names or shift or double or uncalibrated:
             raise InputError("--verify, --map, --shift, --double and --uncalibrated are for models, not for fusions.")
-        _export_fusion(model, to.value, output, name, size, dialect.value, nearest, as_json, force)
+        _export_fusion(model, to, output, name, size, dialect, nearest, as_json, force)
         return
     from corank.cli.learn.models import load_ranker
-    from corank.cli.rows import ColumnOptions, read_rows
+    from corank.cli.rows import read_rows
     from corank.deploy.export import export_model
 
     fitted = load_ranker(model, [verify] if verify is not None else [])
     rows: Any = None
     if verify is not None:
-        columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judges="keep")
-        rows = read_rows([verify], columns, needs_labels=False, model=fitted, layout="dense", dtype="float64")
+        rows = read_rows(
+            [verify], replace(columns, judges="keep"), needs_labels=False, model=fitted, layout="dense", dtype="float64"
+        )
     done = export_model(
-        fitted.ranker, output, to.value, names=None if names is None else read_names(names), name=name,
-        shift=_number(shift), dialect=dialect.value, double=double, calibrated=not uncalibrated,
+        fitted.ranker, output, to, names=None if names is None else read_names(names), name=name,
+        shift=_number(shift), dialect=dialect, double=double, calibrated=not uncalibrated,
         rows=None if rows is None else rows.X, qid=None if rows is None else rows.qid, overwrite=force,
         inputs=[path for path in (model, verify, names) if path is not None],
     )  # fmt: skip
@@ -104,7 +86,7 @@ def export(
         typer.echo(f"corank: {remark.replace('pass names.', 'rename them with --map.')}", err=True)
     checked = None if done.verification is None else done.verification.fields()
     emit(
-        as_json, "export", {"output": output, "files": [*done.paths], "to": to.value, "verification": checked},
+        as_json, "export", {"output": output, "files": [*done.paths], "to": to, "verification": checked},
         "\n".join([f"wrote {', '.join(map(str, done.paths))}", *_sentences(done.verification)]),
     )  # fmt: skip
     if done.verification is not None and not done.verification.is_exact:
@@ -194,18 +176,15 @@ def card(
     about: Annotated[str, typer.Option(help="A paragraph on what the model is for.")] = "",
     seed: Seed = 0,
     unjudged: Unjudged = None,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    drop: Drop = None,
-    keep: Keep = None,
+    *,
+    columns: ColumnOptions,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Write a model card: the model, metrics with intervals, important features, calibration, limits, how to repeat."""
     from corank.cli.learn.models import load_ranker, preferred_layout
-    from corank.cli.rows import ColumnOptions, read_rows
-    from corank.comparison.report.card import model_card
+    from corank.cli.rows import read_rows
+    from corank.comparison.card import model_card
     from corank.data.durable.atomic import atomic_file, require_place
     from corank.data.rows import with_names
 
@@ -213,7 +192,6 @@ def card(
         raise InputError(f"the card {output} would be neither HTML nor Markdown; name it .html or .md.")
     require_place(output, overwrite=force)
     fitted = load_ranker(model, [data])
-    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
     rows = read_rows(
         [data], columns, needs_labels=True, model=fitted, unjudged=unjudged, layout=preferred_layout(fitted.ranker)
     )

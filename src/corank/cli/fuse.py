@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.options import Force, Json, JudgeRule, Judges, Seed
+from corank.cli.options import Force, Json, Judges, Seed
 from corank.cli.output import emit, print_json
 from corank.errors import InputError
 
@@ -68,7 +68,7 @@ def fuse(
     allow_negative: Annotated[
         bool, typer.Option("--allow-negative", help="Allow negative weights, and print what they gain.")
     ] = False,
-    judges: Judges = JudgeRule.median,
+    judges: Judges = "median",
     query_ids: Annotated[
         Path | None,
         typer.Option("--queries", help="Ids of the queries of saved answers that do not name them, one per line."),
@@ -84,9 +84,9 @@ def fuse(
 
     if output is not None:
         require_place(output, overwrite=force)
-    lists, grades, notes = _read(runs, qrels, query_ids, judges.value)
+    lists, grades, notes = _read(runs, qrels, query_ids, judges)
     if cheap:
-        grades, said = _with_cheap(grades, cheap, judges.value)
+        grades, said = _with_cheap(grades, cheap, judges)
         notes.append(said)
     for note in notes:
         _say(note, as_json)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
-from collections.abc import Mapping
-from enum import StrEnum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from corank.data.column_roles import JudgeRule, usual_names
 from corank.errors import InputError, suggest_names
 
 INTERRUPTED = 130
@@ -17,35 +20,6 @@ INTERRUPTED = 130
 
 TERMINATED = 143
 """Exit code of a command that a request to terminate (SIGTERM) ended."""
-
-
-class QueryScale(StrEnum):
-    """How features are scaled within each query."""
-
-    minmax = "minmax"
-    zscore = "zscore"
-
-
-class JudgeRule(StrEnum):
-    """Rule for several rows of the same document of a query."""
-
-    median = "median"
-    mean = "mean"
-    majority = "majority"
-    keep = "keep"
-
-
-class JudgementFormat(StrEnum):
-    """Formats of judgement lists."""
-
-    table = "table"
-    quepid = "quepid"
-    quepid_book = "quepid-book"
-    opensearch = "opensearch"
-    rank_eval = "rank-eval"
-    qrels = "qrels"
-    ranklib = "ranklib"
-    pairs = "pairs"
 
 
 def list_choices(summaries: Mapping[str, str]) -> str:
@@ -60,25 +34,9 @@ Data = Annotated[
 ]
 ModelFile = Annotated[Path, typer.Argument(help="Model file that `corank fit` or `corank fuse` wrote.")]
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")]
-Label = Annotated[
-    str | None, typer.Option(help="Label column of a table.  [default: label, grade, relevance, rating or y]")
-]
 Qid = Annotated[
     str | None,
-    typer.Option(
-        help="Query column of a table, or 'none' for one query.  [default: qid, query_id, query, srch_id or session_id]"
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--id", help="Column of document ids.  [default: docid, doc_id, document_id, id, url or name]", metavar="COLUMN"
-    ),
-]
-Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; repeatable.", metavar="COLUMN")]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(help="Feature that has a usual name of a label or id column; repeatable.", metavar="COLUMN"),
+    typer.Option(help=f"Query column of a table, or 'none' for one query.  [default: {usual_names('qid')}]"),
 ]
 Judges = Annotated[
     JudgeRule,
@@ -88,14 +46,54 @@ Judges = Annotated[
     ),
 ]
 JudgeColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of judges.  [default: judge, assessor, annotator, rater, reviewer or user]", metavar="COLUMN"
-    ),
+    str | None, typer.Option(help=f"Column of judges.  [default: {usual_names('judge')}]", metavar="COLUMN")
 ]
 Unjudged = Annotated[
     float | None, typer.Option(help="Label that marks an unjudged row, such as -1.", show_default=False)
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions:
+    """Options on the columns of a table: a command with a parameter of this type has them."""
+
+    label: Annotated[str | None, typer.Option(help=f"Label column of a table.  [default: {usual_names('y')}]")] = None
+    qid: Qid = None
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id", help=f"Column of document ids.  [default: {usual_names('docid')}]", metavar="COLUMN"),
+    ] = None
+    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; repeatable.", metavar="COLUMN")] = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Feature that has a usual name of a label or id column; repeatable.", metavar="COLUMN"),
+    ] = None
+    judges: JudgeRule = "median"
+    judge_column: str | None = None
+
+    def arguments(self, *, needs_labels: bool) -> dict[str, Any]:
+        """Return arguments of `corank.read`."""
+        return {
+            "y": self.label if self.label or needs_labels else False, "qid": False if self.qid == "none" else self.qid,
+            "docid": self.id_column, "drop": self.drop or (), "keep": self.keep or (),
+            "judge": self.judge_column, "judges": self.judges,
+        }  # fmt: skip
+
+    def of_judgements(self) -> dict[str, Any]:
+        """Return arguments of `read_judgements`."""
+        given = self.arguments(needs_labels=True)
+        del given["judges"]
+        return given | {"qid": None if self.qid == "none" else self.qid}
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedColumns(ColumnOptions):
+    """Options on the columns of a table that may have the grades of several judges."""
+
+    judges: Judges = "median"
+    judge_column: JudgeColumn = None
+
+
 Prior = Annotated[
     str | None,
     typer.Option(
@@ -105,7 +103,8 @@ Prior = Annotated[
     ),
 ]
 Scaling = Annotated[
-    QueryScale | None, typer.Option(help="Scale features within each query, to [0, 1] or to standard deviation 1.")
+    Literal["minmax", "zscore"] | None,
+    typer.Option(help="Scale features within each query, to [0, 1] or to standard deviation 1."),
 ]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", help="Set any parameter of the model; repeatable.", metavar="NAME=VALUE")
@@ -184,3 +183,52 @@ Config = Annotated[
     ),
 ]
 """Option of commands with many options: keys of the file are option names."""
+
+
+def with_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Replace parameters whose types are dataclasses by the options in their fields, and fill them in when called."""
+    groups: dict[str, Any] = {}
+    parameters: list[Parameter] = []
+    for parameter in signature(function, eval_str=True).parameters.values():
+        if is_dataclass(parameter.annotation):
+            groups[parameter.name] = parameter.annotation
+            parameters += _options(parameter.annotation)
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        made = {name: _made(kind, given) for name, kind in groups.items()}
+        function(**given, **made)
+
+    run.__dict__["__signature__"] = Signature(parameters)
+    run.__annotations__ = {}
+    return run
+
+
+def _options(kind: Any) -> Iterator[Parameter]:
+    for name, hint, default in _fields(kind):
+        if is_dataclass(hint):
+            yield from _options(hint)
+        elif hasattr(hint, "__metadata__"):
+            yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def _made(kind: Any, given: dict[str, Any]) -> Any:
+    """Return an instance with the given values of its fields, which are removed."""
+    values: dict[str, Any] = {}
+    for name, hint, _ in _fields(kind):
+        if is_dataclass(hint):
+            values[name] = _made(hint, given)
+        elif name in given:
+            values[name] = given.pop(name)
+    return kind(**values)
+
+
+def _fields(kind: Any) -> list[tuple[str, Any, Any]]:
+    """Return name, annotation and default of each field."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        (item.name, hints[item.name], Parameter.empty if item.default is MISSING else item.default)
+        for item in fields(kind)
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import typer
 
 from corank._version import __version__
 from corank.console import printable, printable_console
+from corank.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +36,34 @@ def emit(as_json: bool, verb: str, fields: Mapping[str, Any], sentence: str) -> 
 def print_json(verb: str, fields: Mapping[str, Any]) -> None:
     """Print one line of JSON: the command, the version of corank, and `fields`; NaN and infinity become null."""
     typer.echo(json.dumps({"verb": verb, "corank": __version__, **_plain(fields)}, allow_nan=False))
+
+
+def emit_rows(
+    verb: str, rows: Sequence[Sequence[object]], output: Path | None, *, as_json: bool, force: bool,
+    keep_formulas: bool, sentence: str, with_blanks: bool = False, **fields: Any,
+) -> None:  # fmt: skip
+    """
+    Write a table, its header first, to a file or the screen, or print it as JSON; say what was written.
+
+    It is CSV, or, with_blanks, text without header whose columns are separated by blanks.
+    """
+    from corank.data.io.compressed import is_stream
+    from corank.data.io.table_text import write_rows
+
+    if as_json and output is None:
+        print_json(verb, {"columns": rows[0], "rows": rows[1:], **fields})
+        return
+    if with_blanks:
+        texts = [list(map(str, row)) for row in rows[1:]]
+        if spaced := next((cell for row in texts for cell in row if len(cell.split()) != 1), None):
+            raise InputError(
+                f"the name {spaced!r} contains blanks, which separate the columns; pass --format csv or --json."
+            )
+        write_rows(output, texts, overwrite=force, separator=" ", keep_formulas=True)
+    else:
+        write_rows(output, rows, overwrite=force, keep_formulas=keep_formulas)
+    if output is not None and not is_stream(output):
+        emit(as_json, verb, {"output": output, "n": len(rows) - 1, **fields}, sentence)
 
 
 def table_fields(table: ReportTable) -> dict[str, Any]:

@@ -1,40 +1,27 @@
-"""Read rows for a command: columns as options name them, one line that says what they were taken as, and a model."""
+"""Read files for a command: rows by the columns that options name, with a line on them; grades, runs, preferences."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
-from corank.data.collection import Collection
-from corank.data.column_roles import list_names
-from corank.data.io.read import common_format, open_source, read
-from corank.data.io.text import Source, TextFile
-from corank.errors import InputError
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnOptions:
-    """Options on the columns of a table, as the user gave them."""
-
-    label: str | None = None
-    qid: str | None = None  # "none" puts all rows in one query
-    id_column: str | None = None
-    drop: Sequence[str] | None = None
-    keep: Sequence[str] | None = None
-    judge_column: str | None = None
-    judges: str = "median"  # rule for several rows of the same document; "keep" keeps them, in the order of the file
-
-    def arguments(self, *, needs_labels: bool) -> dict[str, Any]:
-        """Return arguments of `corank.read`."""
-        return {
-            "y": self.label if self.label or needs_labels else False, "qid": False if self.qid == "none" else self.qid,
-            "docid": self.id_column, "drop": self.drop or (), "keep": self.keep or (),
-            "judge": self.judge_column, "judges": self.judges,
-        }  # fmt: skip
+from corank.cli.options import ColumnOptions
+from corank.data.collection import Dataset, as_texts
+from corank.data.column_roles import ColumnChoice, list_names
+from corank.data.io.judgements import JSON, JudgementList, read_judgements
+from corank.data.io.read import common_format, detect_format, open_source, read
+from corank.data.io.search_responses import as_run, read_responses
+from corank.data.io.table_text import csv_rows, read_utf8, suffix_of
+from corank.data.io.text import Source, TextFile, open_text
+from corank.data.io.trec import RUN_COLUMNS, Qrels, Run, is_qrels, merge_qrels, read_qrels, read_run
+from corank.errors import InputError, suggest_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +54,7 @@ def read_rows(
     features: Sequence[str] | None = None,
     layout: Literal["auto", "dense"] = "auto",
     dtype: Literal["float32", "float64"] | None = None,
-) -> Collection:
+) -> Dataset:
     """Read rows, and say which columns of a table were taken as what."""
     sources = [open_source(item) for item in data]
     if model is not None:
@@ -83,7 +70,7 @@ def read_rows(
     return rows
 
 
-def say_columns(rows: Collection, source: object) -> None:
+def say_columns(rows: Dataset, source: object) -> None:
     """Say on standard error which columns of a table were taken as what."""
     if rows.roles is None:
         return
@@ -103,7 +90,7 @@ def say_order(names: Sequence[str] | None, source: object, model: FittedModel) -
     )
 
 
-def require_model_features(rows: Collection, source: object, model: FittedModel) -> None:
+def require_model_features(rows: Dataset, source: object, model: FittedModel) -> None:
     """Raise `InputError` if a file does not have as many features as a model; names were compared before."""
     n_features = rows.X.shape[1]
     if model.n_features in (None, n_features):
@@ -117,8 +104,106 @@ def require_model_features(rows: Collection, source: object, model: FittedModel)
     )
 
 
-def row_names(rows: Collection) -> list[str]:
+def row_names(rows: Dataset) -> list[str]:
     """Return the names of rows: document ids, or numbers from 1 if the file has none."""
     if rows.docids is None:
         return [str(number) for number in range(1, len(rows.y) + 1)]
     return [str(name) for name in rows.docids.tolist()]
+
+
+def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions | None = None) -> Qrels | Dataset:
+    """Read grades from qrels, LETOR text, a store, Parquet or CSV; the format is detected."""
+    columns = columns or ColumnOptions()
+    if suffix_of(path) in JSON:
+        return _qrels_of(read_judgements(path), columns.judges)
+    source = open_source(path)
+    kind = detect_format(source)
+    if isinstance(source, TextFile) and kind == "csv" and _has_no_features(source, columns):
+        listed = read_judgements(path, **columns.of_judgements())
+        return _qrels_of(replace(listed, y=np.where(listed.y == unjudged, np.nan, listed.y)), columns.judges)
+    if isinstance(source, TextFile) and kind in ("text", "csv"):
+        words = first_words(source)
+        if is_qrels(words):
+            qrels = read_qrels(source)
+            qrels = qrels if unjudged is None else replace(qrels, y=np.where(qrels.y == unjudged, np.nan, qrels.y))
+            return qrels if columns.judges == "keep" else merge_qrels(qrels, columns.judges, source)
+    return read_rows([source], columns, needs_labels=True, unjudged=unjudged)
+
+
+def _qrels_of(found: JudgementList, rule: str) -> Qrels:
+    judged = found if rule == "keep" else found.final(rule)
+    queries = as_texts(["all"] * len(judged)) if judged.qid is None else judged.qid
+    return Qrels(queries, judged.docids, judged.y)
+
+
+def _has_no_features(text: TextFile, columns: ColumnOptions) -> bool:
+    """Return whether a table lists grades of documents, without features, so that it can only be compared with runs."""
+    line = text.first_line().decode(errors="replace")
+    names, _ = csv_rows(line, str(text))
+    if columns.drop or columns.keep or len(names) > 4:
+        return False
+    choice = ColumnChoice(y=columns.label or False, docid=columns.id_column, judge=columns.judge_column)
+    roles = choice.roles(names, text)
+    return bool(roles.y and roles.docid and roles.qid and not roles.features)
+
+
+def read_run_file(path: Path) -> Run:
+    """Read a TREC run or saved answers of a search engine."""
+    if suffix_of(path) in JSON:
+        return as_run(read_responses(path), str(path))
+    text = open_text(path)
+    if len(words := first_words(text)) != len(RUN_COLUMNS):
+        raise InputError(
+            f"{text} has {len(words)} columns; with --gold, all files are TREC runs: {' '.join(RUN_COLUMNS)}."
+        )
+    return read_run(text)
+
+
+def first_words(text: TextFile) -> list[bytes]:
+    """Return the words of the first row; raise `InputError` if there is none."""
+    words = text.first_line().split()
+    if not words:
+        raise InputError(f"{text} has no rows; expected at least one line.")
+    return words
+
+
+def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Read a table with the columns ``winner`` and ``loser``, and optionally ``weight``."""
+    columns, lines = csv_rows(read_utf8(path), str(path))
+    for wanted in ("winner", "loser"):
+        if wanted not in columns:
+            raise InputError(f"{path} has no column {wanted!r}; expected a header winner,loser or winner,loser,weight.")
+    if not lines:
+        raise InputError(f"{path} has a header but no preferences; write a winner and a loser on each line.")
+    numbers: dict[str, int] = {}
+    for i, name in enumerate(names):
+        numbers.setdefault(name, i)
+    pairs = np.empty((len(lines), 2), dtype=np.int64)
+    weights = np.ones(len(lines))
+    for i, (where, cells) in enumerate(lines):
+        for side, column in enumerate(("winner", "loser")):
+            name = cells[column].strip()
+            if name not in numbers:
+                raise InputError(f"{where}: there is no row named {name!r}; {_near(name, numbers)}")
+            pairs[i, side] = numbers[name]
+        if pairs[i, 0] == pairs[i, 1]:
+            raise InputError(f"{where}: {cells['winner']!r} is preferred to itself; expected two different rows.")
+        if "weight" in columns:
+            weights[i] = _weight(cells["weight"], where)
+    return pairs, weights if "weight" in columns else None
+
+
+def _near(name: str, numbers: dict[str, int]) -> str:
+    if len(numbers) > 20:
+        return f"rows are named by document ids or by numbers from 1, such as {next(iter(numbers))!r}."
+    return f"{suggest_names(name, list(numbers))}."
+
+
+def _weight(cell: str, where: str) -> float:
+    try:
+        weight = float(cell)
+    except ValueError:
+        weight = math.nan
+    if not (math.isfinite(weight) and weight >= 0.0):
+        raise InputError(f"{where}: the weight is {cell!r}; expected a number of at least 0.")
+    return weight

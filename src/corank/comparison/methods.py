@@ -1,4 +1,4 @@
-"""The methods of a comparison, from the simplest to the most complex, and how each is tuned."""
+"""The methods of a comparison, from the simplest to the most complex, and how each is tuned inside a training part."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
-from corank.base import ColumnMean
+from corank.base import ColumnMean, ResidualRanker
 from corank.base.base import Ranker
-from corank.comparison.fold import INNER_FOLDS, TrainingPart
-from corank.comparison.problem import comparable
+from corank.base.search import QuerySearchCV
+from corank.comparison.problem import assign_folds, assign_groups, comparable
 from corank.data.queries import Queries
 from corank.data.rows import as_rows
 from corank.errors import InputError, import_extra, reason, suggest_names
+from corank.metrics import Convention, parse_metric
 from corank.models.auto import AutoRanker
 from corank.models.gp import OrdinalGP, PreferenceGP
 from corank.models.lambdarank import LambdaRank
@@ -33,9 +34,140 @@ from corank.models.pursuit import CoRankingPursuit, RankingPursuit
 from corank.models.rls import CoRankRLS, RankRLS, ViewRankRLS
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 # number of grades in LightGBM's default gains
 _GRADES = 31
+
+INNER_FOLDS = 3
+"""Inner folds of a grid search."""
+
+# scored rows of a single query from which some can be held out
+_ENOUGH = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """Settings shared by all fits of a comparison."""
+
+    metric: str  # metric that tuning optimises
+    convention: Convention
+    seed: int  # random seed
+    prior: tuple[int, ...] | None  # columns that hold prior scores, or None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPart:
+    """The training part of a fold."""
+
+    X: Any  # X, y, qid: rows; NaN in y marks unjudged ones
+    y: Floats
+    qid: Ints
+    settings: Settings
+    seeds: tuple[int, ...]  # random seeds of this part
+
+    @property
+    def seed(self) -> int:
+        """Random seed of estimators."""
+        return self.settings.seed
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def scored(self) -> Ints:
+        """Scored rows."""
+        return np.flatnonzero(~np.isnan(self.y))
+
+    @cached_property
+    def couplings(self) -> list[float]:
+        """Candidates for the weight of agreement; 0 unless some query has two unjudged rows to agree on."""
+        queries = self.qid[np.isnan(self.y)]
+        return COUPLINGS if len(np.unique(queries)) < len(queries) else [0.0]
+
+    def at_most(self, n: int) -> int:
+        """Return n, or the number of scored rows if it is smaller."""
+        return min(n, len(self.scored))
+
+    @cached_property
+    def n_comparable(self) -> int:
+        """Number of queries with two different scores."""
+        return len(comparable(self.y[self.scored], self.qid[self.scored]))
+
+    @cached_property
+    def splits(self) -> list[tuple[Ints, Ints]]:
+        """
+        Inner folds: training rows, and test rows of other queries.
+
+        If one query has all pairs, its rows are split; empty if there are too few rows.
+        """
+        rng, scored = np.random.default_rng(self.seeds), self.scored
+        holds = comparable(self.y[scored], self.qid[scored])
+        fold = np.full(len(self.y), -1)
+        if len(holds) > 1:
+            among = scored[np.isin(self.qid[scored], holds)]
+            fold_of_query = assign_folds(self.y[among], self.qid[among], min(INNER_FOLDS, len(holds)), rng)
+            judged = np.isin(self.qid, holds)
+            fold[judged] = fold_of_query[np.searchsorted(holds, self.qid[judged])]
+        elif len(scored) >= _ENOUGH:
+            fold[scored] = assign_groups(self.y[scored], INNER_FOLDS, rng)
+        return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(fold.max() + 1)]
+
+    @property
+    def by_query(self) -> str | None:
+        """Metric of leave-query-out tuning; None if no query can be left out."""
+        return self.settings.metric if self.n_comparable > 1 else None
+
+    @property
+    def left_out_by(self) -> str | None:
+        """The same; the disagreement on rows of a single query."""
+        return self.by_query or ("disagreement" if len(self.scored) >= _ENOUGH else None)
+
+    def path(self, metric: str | None, **own: Any) -> dict[str, Any]:
+        """Return the parameters of exact leave-query-out along a path of alpha; none without a metric."""
+        return {} if metric is None else {"alphas": self.ratios(-5.0, 1.0, 2), "metric": metric, **own}
+
+    @property
+    def stopping(self) -> dict[str, Any]:
+        """Parameters of a pursuit, which sets queries aside."""
+        return {"early_stopping": self.n_comparable > 1, "random_state": self.seed}
+
+    @property
+    def gaussian(self) -> dict[str, Any]:
+        """Parameters of a Gaussian kernel."""
+        return {"kernel": "gaussian", "n_basis": self.at_most(N_BASIS), "random_state": self.seed}
+
+    def ratios(self, low: float, high: float, per_decade: int = 1) -> list[float]:
+        """Return powers of ten times the number of columns, since distances of scaled rows grow with it."""
+        n = round((high - low) * per_decade) + 1
+        return [float(f"{self.n_features * 10.0**power:.6g}") for power in np.linspace(low, high, n)]
+
+    def on_prior(self, ranker: Any) -> Any:
+        """Combine a ranker with the prior columns, if there are any."""
+        prior = self.settings.prior
+        return ranker if prior is None else ResidualRanker(ColumnMean(list(prior)), ranker)
+
+    def searched(self, ranker: Any, grid: Mapping[str, list[Any]], *, is_on_prior: bool = True) -> Any:
+        """Return a grid search for a ranker, or the ranker itself if nothing can be held out."""
+        ranked = self.on_prior(ranker) if is_on_prior else ranker
+        if not self.splits:
+            return ranked
+        under = "" if ranked is ranker else "ranker__"
+        return QuerySearchCV(
+            ranked,
+            {under + name: values for name, values in grid.items()},
+            metric=self.settings.metric,
+            convention=self.settings.convention,
+            cv=self.splits,
+        )
+
+    @property
+    def lambdas(self) -> str:
+        """Name of the LambdaRank gradient for the metric."""
+        served = {"nDCG": "ndcg", "AP": "map", "RR": "mrr", "ERR": "err", "WTA": "wta"}
+        return served.get(parse_metric(self.settings.metric).measure.name, "ranknet")
 
 
 class RandomOrder(BaseEstimator):
@@ -61,11 +193,16 @@ class RandomOrder(BaseEstimator):
 
 
 class LightGBM(BaseEstimator):
-    """LightGBM's lambdarank with its defaults, on one thread; the fitted model is a `LambdaRank` with its trees."""
+    """LightGBM's lambdarank on one thread, with its own defaults; the fitted model is a `LambdaRank` with its trees."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
 
-    def __init__(self, *, random_state: Any = None) -> None:
+    def __init__(
+        self, *, n_estimators: int = 100, num_leaves: int = 31, min_child_samples: int = 20, random_state: Any = None
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.num_leaves = num_leaves
+        self.min_child_samples = min_child_samples
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, *, qid: ArrayLike) -> Self:
@@ -79,7 +216,7 @@ class LightGBM(BaseEstimator):
         queries = Queries.of(np.asarray(qid)[scored], int(scored.sum()))
         order = np.flatnonzero(scored)[queries.order]
         require_magnitudes(rows[order])
-        ranker = import_extra("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, random_state=self.random_state)
+        ranker = import_extra("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, **self.get_params())
         ranker.fit(lightgbm_rows(rows[order]), grades[order], group=queries.sizes)
         model = LambdaRank(scorer="trees", scale=False)
         model.trees_ = TreeEnsemble.from_lightgbm(ranker.booster_.model_to_string())
@@ -116,7 +253,7 @@ class Method:
     make: Callable[[TrainingPart], Any]
     cost: float = 1.0  # rough time relative to RankRLS; cheap methods run first
     tuning: str = ""  # description of how parameters are chosen
-    signature: str = ""  # anything else that stored results depend on
+    signature: str = ""  # anything else that stored results depend on; not empty for a user's estimator
     is_label_free: bool = False  # whether it needs no judgements
     uses_unscored: bool = False  # whether unjudged rows change the model
     takes_unscored: bool = True  # whether ``fit`` accepts unjudged rows; otherwise they are removed
@@ -130,112 +267,6 @@ class Method:
         return not self.module or find_spec(self.module) is not None
 
 
-def _random(part: TrainingPart) -> Any:
-    return RandomOrder(part.settings.convention.ties != "expectation", random_state=list(part.seeds))
-
-
-def _columns(part: TrainingPart) -> Any:
-    prior = part.settings.prior
-    return ColumnMean(list(range(part.n_features)) if prior is None else list(prior))
-
-
-def _rankrls(part: TrainingPart) -> Any:
-    by = part.left_out_by
-    return part.on_prior(RankRLS() if by is None else RankRLS(alphas=part.ratios(-5.0, 1.0, 2), metric=by))
-
-
-def _rankrls_gaussian(part: TrainingPart) -> Any:
-    by, n = part.left_out_by, min(N_BASIS, len(part.scored))
-    alphas = None if by is None else KERNEL_ALPHAS
-    return part.on_prior(
-        RankRLS(kernel="gaussian", alphas=alphas, metric=by, n_basis=n, random_state=part.settings.seed)
-    )
-
-
-def _co_rankrls(part: TrainingPart) -> Any:
-    by = part.left_out_by if part.n_comparable > 1 else None
-    couplings = COUPLINGS if part.has_unscored_pairs else [0.0]
-    path: dict[str, Any] = {"alphas": part.ratios(-5.0, 1.0, 2), "couplings": couplings, "metric": by} if by else {}
-    return part.on_prior(CoRankRLS(random_state=part.settings.seed, **path))
-
-
-def _view_rankrls(part: TrainingPart) -> Any:
-    by = part.left_out_by if part.n_comparable > 1 else None
-    path: dict[str, Any] = {"alphas": part.ratios(-5.0, 1.0, 2), "metric": by} if by else {}
-    return part.on_prior(ViewRankRLS(random_state=part.settings.seed, **path))
-
-
-def _ranksvm(part: TrainingPart) -> Any:
-    return part.searched(RankSVM(), {"alpha": part.ratios(-4.0, 0.0)})
-
-
-def _ranksvm_gaussian(part: TrainingPart) -> Any:
-    n = min(N_BASIS, len(part.scored))
-    ranker = RankSVM(kernel="gaussian", n_basis=n, random_state=part.settings.seed)
-    return part.searched(ranker, {"alpha": [1e-4, 1e-3, 1e-2, 0.1]})
-
-
-def _spd(part: TrainingPart) -> Any:
-    # RankSVM covers the squared hinge loss
-    return part.searched(SPD("logistic"), {"alpha": part.ratios(-4.0, 0.0)})
-
-
-def _crr(part: TrainingPart) -> Any:
-    return part.searched(CRR(), {"mix": [0.1, 0.5, 0.9], "alpha": part.ratios(-4.0, -1.0)})
-
-
-def _lcra(part: TrainingPart) -> Any:
-    ranker = LCRA(random_state=part.settings.seed, solver="exact")
-    couplings = COUPLINGS if part.has_unscored_pairs else [0.0]
-    return part.searched(ranker, {"coupling": couplings, "alpha": part.ratios(-4.0, -1.0)})
-
-
-def _pursuit(part: TrainingPart) -> Any:
-    n = min(N_DICTIONARY, len(part.scored))
-    ranker = RankingPursuit(dictionary=n, early_stopping=part.n_comparable > 1, random_state=part.settings.seed)
-    return part.on_prior(ranker)
-
-
-def _co_pursuit(part: TrainingPart) -> Any:
-    n = min(N_BASIS, len(part.scored))
-    ranker = CoRankingPursuit(dictionary=n, early_stopping=part.n_comparable > 1, random_state=part.settings.seed)
-    couplings = COUPLINGS if part.has_unscored_pairs else [0.0]
-    return part.searched(ranker, {"coupling": couplings})
-
-
-def _lambdarank(part: TrainingPart) -> Any:
-    ranker = LambdaRank(part.lambdas, random_state=part.settings.seed)
-    return part.searched(ranker, {"weight_decay": [0.1, 1.0, 10.0]})
-
-
-def _lambdarank_mlp(part: TrainingPart) -> Any:
-    ranker = LambdaRank(part.lambdas, "mlp", random_state=part.settings.seed)
-    return part.searched(ranker, {"weight_decay": [0.1, 1.0, 10.0]})
-
-
-def _lambdarank_trees(part: TrainingPart) -> Any:
-    ranker = LambdaRank(None if part.lambdas == "ndcg" else part.lambdas, "trees", random_state=part.settings.seed)
-    return part.searched(ranker, {"n_steps": [50, 100, 200]})
-
-
-def _ordinal_gp(part: TrainingPart) -> Any:
-    n = min(N_BASIS, len(part.scored))
-    return part.on_prior(OrdinalGP(n_basis=n, random_state=part.settings.seed))
-
-
-def _preference_gp(part: TrainingPart) -> Any:
-    n = min(N_BASIS, len(part.scored))
-    return part.on_prior(PreferenceGP(n_basis=n, max_pairs=2000, random_state=part.settings.seed))
-
-
-def _auto(part: TrainingPart) -> Any:
-    return part.on_prior(AutoRanker(metric=part.settings.metric, random_state=part.settings.seed))
-
-
-def _lightgbm(part: TrainingPart) -> Any:
-    return LightGBM(random_state=part.settings.seed)
-
-
 BASELINES = ("random", "columns")
 """Label-free methods, always included."""
 
@@ -244,36 +275,67 @@ PRESENT_ORDER = "present order (no learning)"
 
 DEFAULT = (
     "rankrls", "ranksvm", "crr", "lcra", "lambdarank", "ranking-pursuit", "rankrls-gaussian", "lambdarank-trees",
-    "lightgbm", "auto",
+    "lightgbm", "lightgbm-tuned", "auto",
 )  # fmt: skip
 """Methods compared by default."""
 
 QUICK = ("rankrls", "crr", "lcra", "lightgbm")
 """Methods compared by ``--quick``."""
 
+# the simplest first
 _ORDERED = (
-    Method("random", "random order", _random, 0.01, is_label_free=True),
-    Method("columns", "mean of columns", _columns, 0.1, is_label_free=True),
-    Method("rankrls", "RankRLS", _rankrls, 1.0, _PATH),
-    Method("ranksvm", "RankSVM", _ranksvm, 2.0, f"alpha {_SEARCH}"),
-    Method("spd", "SPD, logistic", _spd, 4.0, f"alpha {_SEARCH}"),
-    Method("crr", "CRR", _crr, 2.0, f"mix and alpha {_SEARCH}"),
-    Method("view-rankrls", "ViewRankRLS", _view_rankrls, 3.0, _PATH),
-    Method("co-rankrls", "CoRankRLS", _co_rankrls, 5.0, "alpha and coupling by exact leave-query-out",
-           uses_unscored=True),
-    Method("lcra", "LCRA", _lcra, 3.0, f"coupling and alpha {_SEARCH}", uses_unscored=True),
-    Method("lambdarank", "LambdaRank, linear", _lambdarank, 10.0, f"weight_decay {_SEARCH}"),
-    Method("ranking-pursuit", "RankingPursuit", _pursuit, 4.0, "number of terms by queries set aside"),
-    Method("co-ranking-pursuit", "CoRankingPursuit", _co_pursuit, 20.0,
-           f"number of terms by queries set aside, coupling {_SEARCH}", uses_unscored=True),
-    Method("rankrls-gaussian", "RankRLS, Gaussian", _rankrls_gaussian, 3.0, _PATH),
-    Method("ranksvm-gaussian", "RankSVM, Gaussian", _ranksvm_gaussian, 30.0, f"alpha {_SEARCH}"),
-    Method("ordinal-gp", "OrdinalGP", _ordinal_gp, 60.0, "kernel and noise by the evidence"),
-    Method("preference-gp", "PreferenceGP", _preference_gp, 60.0, "kernel and noise by the evidence"),
-    Method("lambdarank-mlp", "LambdaRank, perceptron", _lambdarank_mlp, 30.0, f"weight_decay {_SEARCH}"),
-    Method("lambdarank-trees", "LambdaRank, trees", _lambdarank_trees, 20.0, f"n_steps {_SEARCH}", module="lightgbm"),
-    Method("lightgbm", "LightGBM, defaults", _lightgbm, 1.5, "none: its defaults", module="lightgbm"),
-    Method("auto", "AutoRanker", _auto, 60.0, "candidates and their weights by query folds"),
+    Method("random", "random order", lambda part: RandomOrder(
+        part.settings.convention.ties != "expectation", random_state=list(part.seeds)), 0.01, is_label_free=True),
+    Method("columns", "mean of columns", lambda part: ColumnMean(
+        list(part.settings.prior or range(part.n_features))), 0.1, is_label_free=True),
+    Method("rankrls", "RankRLS", lambda part: part.on_prior(RankRLS(**part.path(part.left_out_by))), 1.0, _PATH),
+    Method("ranksvm", "RankSVM", lambda part: part.searched(RankSVM(), {"alpha": part.ratios(-4.0, 0.0)}),
+           2.0, f"alpha {_SEARCH}"),
+    Method("spd", "SPD, logistic", lambda part: part.searched(SPD("logistic"), {"alpha": part.ratios(-4.0, 0.0)}),
+           4.0, f"alpha {_SEARCH}"),
+    Method("crr", "CRR", lambda part: part.searched(CRR(), {"mix": [0.1, 0.5, 0.9], "alpha": part.ratios(-4.0, -1.0)}),
+           2.0, f"mix and alpha {_SEARCH}"),
+    Method("view-rankrls", "ViewRankRLS", lambda part: part.on_prior(
+        ViewRankRLS(random_state=part.seed, **part.path(part.by_query))), 3.0, _PATH),
+    Method("co-rankrls", "CoRankRLS", lambda part: part.on_prior(
+        CoRankRLS(random_state=part.seed, **part.path(part.by_query, couplings=part.couplings))),
+        5.0, "alpha and coupling by exact leave-query-out", uses_unscored=True),
+    Method("lcra", "LCRA", lambda part: part.searched(
+        LCRA(random_state=part.seed, solver="exact"), {"coupling": part.couplings, "alpha": part.ratios(-4.0, -1.0)}),
+        3.0, f"coupling and alpha {_SEARCH}", uses_unscored=True),
+    Method("lambdarank", "LambdaRank, linear", lambda part: part.searched(
+        LambdaRank(part.lambdas, random_state=part.seed), {"weight_decay": [0.1, 1.0, 10.0]}),
+        10.0, f"weight_decay {_SEARCH}"),
+    Method("ranking-pursuit", "RankingPursuit", lambda part: part.on_prior(
+        RankingPursuit(dictionary=part.at_most(N_DICTIONARY), **part.stopping)),
+        4.0, "number of terms by queries set aside"),
+    Method("co-ranking-pursuit", "CoRankingPursuit", lambda part: part.searched(
+        CoRankingPursuit(dictionary=part.at_most(N_BASIS), **part.stopping), {"coupling": part.couplings}),
+        20.0, f"number of terms by queries set aside, coupling {_SEARCH}", uses_unscored=True),
+    Method("rankrls-gaussian", "RankRLS, Gaussian", lambda part: part.on_prior(
+        RankRLS(**part.gaussian, **part.path(part.left_out_by, alphas=KERNEL_ALPHAS))), 3.0, _PATH),
+    Method("ranksvm-gaussian", "RankSVM, Gaussian", lambda part: part.searched(
+        RankSVM(**part.gaussian), {"alpha": [1e-4, 1e-3, 1e-2, 0.1]}), 30.0, f"alpha {_SEARCH}"),
+    Method("ordinal-gp", "OrdinalGP", lambda part: part.on_prior(
+        OrdinalGP(n_basis=part.at_most(N_BASIS), random_state=part.seed)), 60.0, "kernel and noise by the evidence"),
+    Method("preference-gp", "PreferenceGP", lambda part: part.on_prior(
+        PreferenceGP(n_basis=part.at_most(N_BASIS), max_pairs=2000, random_state=part.seed)),
+        60.0, "kernel and noise by the evidence"),
+    Method("lambdarank-mlp", "LambdaRank, perceptron", lambda part: part.searched(
+        LambdaRank(part.lambdas, "mlp", random_state=part.seed), {"weight_decay": [0.1, 1.0, 10.0]}),
+        30.0, f"weight_decay {_SEARCH}"),
+    Method("lambdarank-trees", "LambdaRank, trees", lambda part: part.searched(
+        LambdaRank(None if part.lambdas == "ndcg" else part.lambdas, "trees", random_state=part.seed),
+        {"n_steps": [50, 100, 200]}), 20.0, f"n_steps {_SEARCH}", module="lightgbm"),
+    Method("lightgbm", "LightGBM, defaults", lambda part: LightGBM(random_state=part.seed),
+           1.5, "none: its defaults", module="lightgbm"),
+    Method("lightgbm-tuned", "LightGBM, tuned", lambda part: part.searched(
+        LightGBM(random_state=part.seed),
+        {"num_leaves": [4, 16], "min_child_samples": [3, 20], "n_estimators": [30, 100]}, is_on_prior=False),
+        15.0, f"num_leaves, min_child_samples and n_estimators {_SEARCH}", module="lightgbm"),
+    Method("auto", "AutoRanker", lambda part: part.on_prior(
+        AutoRanker(metric=part.settings.metric, random_state=part.seed)),
+        60.0, "candidates and their weights by query folds"),
 )  # fmt: skip
 
 METHODS: dict[str, Method] = {item.name: replace(item, complexity=i) for i, item in enumerate(_ORDERED)}
@@ -363,12 +425,3 @@ def pickled(thing: Any) -> bytes:
         raise InputError(
             f"a {type(thing).__name__} cannot be pickled for a worker process ({reason(error)}); define it in a module."
         ) from error
-
-
-def trade_off(mix: float) -> Method:
-    """Return CRR at one mix, for the trade-off of ranking and regression."""
-    return Method(f"crr-mix-{mix:g}", f"CRR, mix {mix:g}", partial(_crr_at, mix), 0.5, signature="default alpha")
-
-
-def _crr_at(mix: float, part: TrainingPart) -> Any:
-    return part.on_prior(CRR(mix=mix))

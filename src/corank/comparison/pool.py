@@ -21,8 +21,7 @@ from time import monotonic
 from typing import Any, Self
 
 from corank.comparison.methods import pickled
-from corank.comparison.results import FoldTask
-from corank.comparison.task import CAN_FORK
+from corank.comparison.task import CAN_FORK, FoldTask
 
 _SERVE = "from corank.comparison.task import serve; serve()"
 # one thread per process, so that processor times of methods are comparable
@@ -123,7 +122,8 @@ class WorkerPool:
     _workers: list[Worker] = field(default_factory=list)
 
     def __enter__(self) -> Self:
-        setup = b64encode(pickled((str(self.scratch), self.methods, self.settings))) + b"\n"
+        own = {name: method for name, method in self.methods.items() if method.signature}  # workers have the named ones
+        setup = b64encode(pickled((str(self.scratch), own, self.settings))) + b"\n"
         self._workers = [Worker(setup, self.scratch / f"worker-{i}.log") for i in range(self.n)]
         return self
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.column_roles import column_numbers
 from corank.data.durable.regular import map_array
 from corank.data.inputs import as_scores
@@ -50,10 +50,10 @@ class InputRows:
         """Accept rows, or an object that holds rows, scores and queries."""
         if X is None:
             raise InputError("X is missing; pass the rows, or the result of corank.read.")
-        if isinstance(X, Collection | RankingData):
+        if isinstance(X, Dataset | RankingData):
             if y is not None or qid is not None:
                 raise InputError(f"y or qid was given with a {type(X).__name__}, which holds both; pass it alone.")
-            if isinstance(X, Collection):
+            if isinstance(X, Dataset):
                 return cls(X.X, X.y, X.qid, X.docids, X.names)
             if X.pairs is not None:
                 raise InputError(

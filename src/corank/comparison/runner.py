@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from corank.comparison.methods import Method
 from corank.comparison.pool import WorkerPool
 from corank.comparison.problem import ComparisonProblem
-from corank.comparison.results import FoldTask, ResultStore, TaskResult
+from corank.comparison.task import FoldTask, ResultStore, TaskResult
 from corank.comparison.values import CurvePoint, MethodOutcome
 from corank.data.queries import Queries
 from corank.errors import InputError

@@ -2,40 +2,62 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import platform
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, fields, is_dataclass
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank._moved import old_parameters
-from corank.comparison.fold import Settings
-from corank.comparison.methods import DEFAULT, Method, find_methods
-from corank.comparison.plan import LEVEL, ComparisonPlan
+from corank._version import __version__
+from corank.comparison.methods import DEFAULT, Method, Settings, find_methods
 from corank.comparison.pool import WorkerPool
 from corank.comparison.problem import ComparisonProblem, InputRows, make_problem
-from corank.comparison.results import RESULTS, ResultStore, prepare, write_study
 from corank.comparison.runner import FoldEvaluator, TaskRunner
-from corank.comparison.values import Study
+from corank.comparison.task import FoldTask, ResultStore, model_file
+from corank.comparison.values import CurvePoint, DataSummary, MethodOutcome, QueryValue, Study
+from corank.comparison.winner import RANDOM, RULE, WinnerChoice, choose_winner, quality
 from corank.core.threads import n_threads
+from corank.data.durable.atomic import atomic_file, explain_write_errors
+from corank.data.durable.regular import read_regular
 from corank.data.durable.scratch import scratch_folder
 from corank.errors import InputError
-from corank.metrics import Convention, parse_metric
+from corank.metrics import Convention, Evaluation, parse_metric
 from corank.metrics.conventions import find_convention
 from corank.parameters import check_values, integer, none, number
 from corank.parameters import n_jobs as number_of_jobs
+
+Floats = NDArray[np.float64]
 
 FRACTIONS = (0.1, 0.25, 0.5)
 """Default shares of the scored queries for the learning curve."""
 
 MAX_JOBS = 4
 """Largest default number of processes; each holds a training part in memory."""
+
+LEVEL = 0.95
+"""Level of all intervals."""
+
+STUDY, MODEL, RESULTS = "study.json", "model.safetensors", "results"
+"""Names in the folder of a study."""
+
+# shares of the budget for the methods, and for all fits; the rest is for writing results
+_METHODS_UNTIL, _ALL_UNTIL = 0.75, 0.9
+
+# packages whose versions a study lists
+_SHOWN = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 @old_parameters(unscored="unjudged", unscored_qid="unjudged_qid")
@@ -75,13 +97,13 @@ def compare(
     models : iterable of str, or mapping of str to estimator
         Names from `corank.comparison.METHODS`, or estimators by name, the simplest first. Estimators are
         cloned; those that are not a `Ranker` get scored rows only. A random order and the mean of columns are added.
-    X : array-like, CSR matrix, DataFrame, Collection or RankingData
+    X : array-like, CSR matrix, DataFrame, Dataset or RankingData
         Rows; the result of `corank.read` also holds y and qid.
     y : array-like of shape (n_rows,)
         Scores, higher is better; NaN marks an unjudged row.
     qid : array-like of shape (n_rows,), optional
         One query id per row. Without it, or if one query has all scores, groups of its rows replace queries.
-    unjudged : array-like, CSR matrix, DataFrame or Collection, optional
+    unjudged : array-like, CSR matrix, DataFrame or Dataset, optional
         Further rows without scores, for semi-supervised methods. Rows of test queries are left out.
     unjudged_qid : array-like, optional
         Query ids of the unjudged rows.
@@ -143,33 +165,147 @@ def compare(
     requested = [metrics] if isinstance(metrics, str) else list(metrics or problem.default_metrics)
     names = tuple(dict.fromkeys(str(parse_metric(item)) for item in requested))
     chosen = find_methods(models, columns, is_sparse=sparse.issparse(problem.X))
-    plan = ComparisonPlan(
-        inputs, problem,
-        methods={item.name: item for item in chosen.values() if item.is_installed},
-        settings=Settings(names[0], find_convention(convention), random_state, columns),
-        metrics=names,
-        fractions=_shares(fractions),
-        n_repeats=n_repeats,
-        began=began,
-        budget=budget,
-        name=name,
-        command=command,
-        notes=(*_absent(chosen.values()), *_notes(problem, chosen.values(), columns, folds)),
-    )  # fmt: skip
-    evaluator = FoldEvaluator(problem, queries, inputs.docids, plan.settings.convention)
+    methods = {item.name: item for item in chosen.values() if item.is_installed}
+    shares = _shares(fractions)
+    settings = Settings(names[0], find_convention(convention), random_state, columns)
+    evaluator = FoldEvaluator(problem, queries, inputs.docids, settings.convention)
     evaluator.require(names)
     with ExitStack() as leaving:
         place = Path(leaving.enter_context(TemporaryDirectory()) if folder is None else folder)
         prepare(place, problem.fingerprint, overwrite)
         scratch = leaving.enter_context(scratch_folder(place / "problem"))
         problem.save(scratch)
-        workers = leaving.enter_context(WorkerPool(scratch, plan.all_methods, plan.settings, _n_processes(n_jobs)))
-        results = ResultStore(place / RESULTS, problem.fingerprint, problem.n_folds, plan.settings)
-        runner = TaskRunner(evaluator, plan.all_methods, results, workers, names, LEVEL, verbose)
-        study = plan.carry_out(runner, None if folder is None else place)
+        workers = leaving.enter_context(WorkerPool(scratch, methods, settings, _n_processes(n_jobs)))
+        results = ResultStore(place / RESULTS, problem.fingerprint, problem.n_folds, settings)
+        runner = TaskRunner(evaluator, methods, results, workers, names, LEVEL, verbose)
+        outcomes, choice, curve = _evaluate(runner, _Time(began, budget), shares, n_repeats)
+        ranker, model, failures = _refit(runner, choice.winner, None if folder is None else place)
+        notes = [*_absent(chosen.values()), *_notes(problem, chosen.values(), columns, folds)]
+        notes += [*_cut(outcomes, budget), *_late(runner.left), *failures]
+        study = Study(
+            data=DataSummary.of(problem, name, inputs.column_names(problem.X.shape[1])),
+            metric=names[0],
+            metrics=names,
+            convention=settings.convention.name,
+            larger_is_better=parse_metric(names[0]).measure.larger_is_better,
+            level=LEVEL,
+            outcomes=outcomes,
+            tests=choice.tests,
+            curve=curve,
+            best=choice.best,
+            simplest=choice.simplest,
+            winner=choice.winner,
+            rule=RULE,
+            verdict=choice.sentence,
+            notes=tuple(notes),
+            folds=problem.n_folds,
+            seed=random_state,
+            versions=_versions(methods.values()),
+            command=command,
+            seconds=monotonic() - began,
+            model=model,
+            ranker=ranker,
+            queries=_by_query(runner, outcomes, choice),
+            rivals=choice.rivals,
+        )
         if folder is not None:
             write_study(study, place)
     return study
+
+
+@dataclass(frozen=True)
+class _Time:
+    """The time limit of a comparison."""
+
+    began: float
+    budget: float | None
+
+    def until(self, share: float, reserve: float = 0.0) -> float | None:
+        """Return when a share of the budget ends, less the seconds that something later needs."""
+        return None if self.budget is None else self.began + share * self.budget - reserve
+
+
+def _evaluate(
+    runner: TaskRunner, time: _Time, fractions: tuple[float, ...], n_repeats: int
+) -> tuple[tuple[MethodOutcome, ...], WinnerChoice, tuple[CurvePoint, ...]]:
+    """Run all folds, choose a winner, and compute the learning curve."""
+    methods, metric = runner.methods, runner.metrics[0]
+    by_cost = sorted(methods, key=lambda name: methods[name].cost)
+    # label-free methods take almost no time and are run whatever the budget
+    free = [name for name in by_cost if methods[name].is_label_free]
+    runner.run([task for name in free for task in runner.tasks_of(name)], "label-free methods", None)
+    tasks = [task for name in by_cost for task in runner.tasks_of(name)]
+    runner.run(tasks, f"{len(by_cost)} methods", time.until(_METHODS_UNTIL), time.until(_ALL_UNTIL))
+    outcomes = [runner.outcome(name) for name in methods]
+    outcomes.sort(key=lambda entry: (entry.evaluation is None, -quality(entry, metric), entry.complexity))
+    problem = runner.evaluator.problem
+    choice = choose_winner(outcomes, metric, LEVEL, runner.results.settings.seed, problem.unit)
+    curve: tuple[CurvePoint, ...] = ()
+    if choice.winner and fractions:
+        until = time.until(_ALL_UNTIL, runner.refit_seconds(choice.winner))
+        curve = runner.curve(_curve_methods(outcomes, choice), fractions, n_repeats, until)
+    return tuple(outcomes), choice, curve
+
+
+def _refit(runner: TaskRunner, winner: str, folder: Path | None) -> tuple[Any, Path | None, list[str]]:
+    """Fit the winner on all rows; return the model, its file, and notes about failures."""
+    if not winner:
+        return None, None, []
+    task, method = FoldTask(winner, None), runner.methods[winner]
+    runner.run([task], "the winner", None)
+    if task not in runner.known:
+        return None, None, [f"The winner could not be fitted on all rows: {runner.error_of(task)}"]
+    if runner.known[task].note:
+        return None, None, [f"The winner could not be saved: {runner.known[task].note}"]
+    source = model_file(runner.results.file(task, method))
+    return runner.results.model(task, method), None if folder is None else keep_model(source, folder), []
+
+
+def _late(left: set[FoldTask]) -> list[str]:
+    """Return a note about points that the budget left out; `_cut` reports methods."""
+    is_short = any(task.fraction < 1.0 for task in left)
+    return ["The budget ended before all points of the learning curve were computed; run again to continue."] * is_short
+
+
+def _cut(outcomes: Sequence[MethodOutcome], budget: float | None) -> list[str]:
+    cut = [outcome.title for outcome in outcomes if outcome.is_cut]
+    if not cut or budget is None:
+        return []
+    return [
+        f"The budget of {budget:g} s ended before these methods were finished: {'; '.join(cut)}. Run again to "
+        "continue; a run needs time for at least one fold of a method."
+    ]
+
+
+def _curve_methods(outcomes: Sequence[MethodOutcome], choice: WinnerChoice) -> list[str]:
+    """Choose methods for the curve: winner, best, simplest, best learnt, LightGBM and the label-free ones."""
+    complete = [outcome for outcome in outcomes if outcome.evaluation is not None]
+    learns = next((item.name for item in complete if not item.is_label_free), "")
+    wanted = (choice.winner, choice.best, choice.simplest, learns, "lightgbm")
+    return [item.name for item in complete if item.name in wanted or (item.is_label_free and item.name != RANDOM)]
+
+
+def _by_query(runner: TaskRunner, outcomes: Sequence[MethodOutcome], choice: WinnerChoice) -> tuple[QueryValue, ...]:
+    """Return the values of each query for the winner and its reference, the worst first."""
+    complete = {outcome.name: outcome.evaluation for outcome in outcomes if outcome.evaluation is not None}
+    others = [name for name in (choice.simplest, *complete) if name != choice.winner]
+    if not choice.winner or not others:
+        return ()
+    metric, sizes = runner.metrics[0], runner.evaluator.sizes
+    values, bases = (complete[name][metric].values for name in (choice.winner, others[0]))
+    ids = complete[choice.winner].query_ids.tolist()
+    sign = 1.0 if parse_metric(metric).measure.larger_is_better else -1.0
+    return tuple(
+        QueryValue(str(ids[i]), *sizes[ids[i]], float(values[i]), float(bases[i]))
+        for i in np.argsort(sign * values, kind="stable")
+        if not np.isnan(values[i])
+    )
+
+
+def _versions(methods: Iterable[Method]) -> dict[str, str]:
+    """Return the versions of corank and of its main dependencies."""
+    names = [*_SHOWN, *sorted({method.module for method in methods if method.module})]
+    return {"corank": __version__, "python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 def _shares(fractions: Sequence[float]) -> tuple[float, ...]:
@@ -210,3 +346,71 @@ def _notes(
     if agreeing and len(np.unique(unjudged)) == len(unjudged):
         notes.append(f"No query has two unjudged rows, so {', '.join(agreeing)} could not use unjudged rows.")
     return notes
+
+
+def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
+    """Create the folder of a study, or reuse an existing one."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file, not a folder; choose another name.")
+    with explain_write_errors(folder):
+        (folder / RESULTS).mkdir(parents=True, exist_ok=True)
+    if overwrite:
+        return
+    if (folder / STUDY).exists():
+        try:
+            held = json.loads(read_regular(folder / STUDY))["data"]["fingerprint"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            held = None
+        if held != fingerprint:
+            raise InputError(
+                f"{folder} holds a study of other data; choose another folder, or replace it with overwrite=True."
+            )
+    elif (folder / MODEL).exists():
+        raise InputError(f"{folder / MODEL} exists already; choose another folder, or replace it with overwrite=True.")
+
+
+def write_study(study: Study, folder: Path) -> Path:
+    """Write ``study.json``; return its path."""
+    with explain_write_errors(folder / STUDY), atomic_file(folder / STUDY, overwrite=True) as scratch:
+        scratch.write_text(json.dumps(study_record(study), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return folder / STUDY
+
+
+def keep_model(source: Path, folder: Path) -> Path:
+    """Copy the winner's model into the folder of a study; return its path."""
+    with explain_write_errors(folder / MODEL), atomic_file(folder / MODEL, overwrite=True) as scratch:
+        shutil.copyfile(source, scratch)
+    return folder / MODEL
+
+
+def study_record(study: Study) -> dict[str, Any]:
+    """Return a study as JSON values: NaN is null, and evaluations hold the values of every query."""
+    record: dict[str, Any] = {
+        field.name: _plain(getattr(study, field.name)) for field in fields(study) if field.name != "ranker"
+    }
+    return record
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Evaluation):
+        return {
+            "convention": value.convention.name,
+            "queries": [str(query) for query in value.query_ids.tolist()],
+            "n_single_grade_queries": value.n_single_grade,
+            "n_unjudged_rows": value.n_unjudged_rows,
+            "metrics": {
+                name: {"mean": _plain(item.mean), "n_used": item.n_used, "values": _plain(item.values)}
+                for name, item in value.items()
+            },
+        }
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value) if isinstance(value, Path) else value

@@ -8,6 +8,7 @@ happens if its parent is killed. Without a safe fork (Windows, macOS) a worker r
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -16,25 +17,126 @@ import signal
 import sys
 import warnings
 from base64 import b64decode
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import process_time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as tensors
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from corank.base.search import QuerySearchCV
-from corank.comparison.fold import Settings, TrainingPart
-from corank.comparison.methods import LightGBM, Method
+from corank._version import __version__
+from corank.comparison.methods import METHODS, LightGBM, Method, Settings, TrainingPart
 from corank.comparison.problem import ComparisonProblem
-from corank.comparison.results import FoldTask, TaskResult, model_file, write_result
+from corank.data.durable.atomic import atomic_file, explain_write_errors
+from corank.data.durable.regular import require_regular
 from corank.data.missing import MissingValues
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import has_missing
-from corank.deploy.persist import save
+from corank.deploy.persist import load, save
 from corank.errors import InputError, MissingExtra, UsageWarning, reason
-from corank.metrics import parse_metric
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FoldTask:
+    """One fit."""
+
+    method: str  # name of the method
+    fold: int | None  # test fold; None fits on all rows and saves the model
+    fraction: float = 1.0  # share of the scored queries that keep their scores
+    repeat: int = 0  # number of the random draw of that share
+
+
+@dataclass(frozen=True, eq=False)
+class TaskResult:
+    """Result of a task."""
+
+    scores: Floats  # of the test rows, ascending; empty for a fit on all rows
+    chosen: dict[str, Any]  # tuned parameters
+    fit_seconds: float  # fit_seconds, predict_seconds: processor time
+    predict_seconds: float
+    peak_bytes: int  # peak memory beyond that of the process before the fit
+    note: str = ""  # why the model could not be saved, or ""
+
+
+@dataclass(frozen=True)
+class ResultStore:
+    """The results of one problem in a folder."""
+
+    folder: Path
+    fingerprint: str  # fingerprint, n_folds: of the problem; together with the seed they determine the folds
+    n_folds: int
+    settings: Settings
+
+    def file(self, task: FoldTask, method: Method) -> Path:
+        """Return the path of a result; its name is a hash of everything it depends on."""
+        about = {
+            "corank": __version__,
+            "data": self.fingerprint,
+            "folds": self.n_folds,
+            **asdict(self.settings),
+            "title": method.title,
+            "tuning": method.tuning,
+            "signature": method.signature,
+            "module": _version_of(method.module),
+            **asdict(task),
+        }
+        name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+        return self.folder / f"{name}.safetensors"
+
+    def read(self, task: FoldTask, method: Method) -> TaskResult | None:
+        """Return a result, or None if it or its model is missing or damaged."""
+        result = read_result(self.file(task, method))
+        lacks_model = result is not None and task.fold is None and not result.note and self.model(task, method) is None
+        return None if lacks_model else result
+
+    def model(self, task: FoldTask, method: Method) -> Any:
+        """Return the saved model of a task, or None if it is missing or damaged."""
+        try:
+            return load(model_file(self.file(task, method)))
+        except (InputError, OSError):
+            return None
+
+
+def model_file(result: Path) -> Path:
+    """Return the path of the model of a result."""
+    return result.with_suffix(".model.safetensors")
+
+
+def write_result(result: TaskResult, path: Path) -> None:
+    """Write a result atomically."""
+    about = {key: value for key, value in vars(result).items() if key != "scores"}
+    with explain_write_errors(path), atomic_file(path, overwrite=True) as scratch:
+        # `save_file` raises no OSError on a full disk
+        scratch.write_bytes(
+            tensors({"scores": np.asarray(result.scores, np.float64)}, metadata={"result": json.dumps(about)})
+        )
+
+
+def read_result(path: Path) -> TaskResult | None:
+    """Read a result; None if it is missing or damaged."""
+    try:
+        require_regular(path)
+        with safe_open(path, "numpy") as file:
+            about = json.loads(file.metadata()["result"])
+            return TaskResult(scores=file.get_tensor("scores"), **about)
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _version_of(module: str) -> str:
+    if not module:
+        return ""
+    from importlib.metadata import version
+
+    return f"{module} {version(module)}"
+
 
 # number of queries, and of rows of each, for warming up
 _WARM_QUERIES, _WARM_ROWS = 6, 40
@@ -67,8 +169,6 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
         fit_seconds=fitted - began,
         predict_seconds=ended - fitted,
         peak_bytes=max(0, peak - before),
-        n_queries=len(np.unique(part.qid[part.scored])),
-        path=[*path_of(model)],
         note="" if task.fold is not None else _save_model(model, problem.names, model_file(path)),
     )
     write_result(result, path)
@@ -113,15 +213,6 @@ def error_message(error: BaseException) -> str:
     return f"{name}: {text}." if text != name else f"{name}."
 
 
-class TuningStep(NamedTuple):
-    """One candidate: the parameter's name and value, its mean held-out metric, and whether it was chosen."""
-
-    parameter: str
-    value: float
-    mean: float
-    is_chosen: bool
-
-
 def ranker_of(model: Any) -> Any:
     """Return the fitted ranker inside a search, a pipeline or a prior."""
     while True:
@@ -133,52 +224,6 @@ def ranker_of(model: Any) -> Any:
             model = model.ranker_
         else:
             return model
-
-
-def path_of(model: Any) -> list[TuningStep]:
-    """Return the candidates of alpha, of the longest grid, or of the number of terms; empty without a path."""
-    if isinstance(model, QuerySearchCV):
-        return _search_path(model)
-    ranker = ranker_of(model)
-    if hasattr(ranker, "terms_") and hasattr(ranker, "validation_errors_"):
-        n_terms = len(ranker.terms_)
-        return [
-            TuningStep("n_terms", float(i), float(error), i == n_terms)
-            for i, error in enumerate(ranker.validation_errors_)
-            if np.isfinite(error)
-        ]
-    if getattr(ranker, "alphas", None) is None or not hasattr(ranker, "loo_scores_"):
-        return []
-    means = np.asarray(ranker.loo_scores_)
-    if means.ndim == 2:
-        couplings = [ranker.coupling_] if ranker.couplings is None else ranker.couplings
-        means = means[int(np.argmin(np.abs(np.asarray(couplings) - ranker.coupling_)))]
-    pairs = zip(ranker.alphas, means, strict=True)
-    return [
-        TuningStep("alpha", float(a), float(mean), bool(np.isclose(a, ranker.alpha_)))
-        for a, mean in pairs
-        if np.isfinite(mean)
-    ]
-
-
-def _search_path(search: QuerySearchCV) -> list[TuningStep]:
-    grid = {name: values for name, values in search.param_grid.items() if len(values) > 1}
-    name = next(
-        (entry for entry in grid if entry.endswith("alpha")), max(grid, key=lambda item: len(grid[item]), default="")
-    )
-    if not name or not all(isinstance(value, int | float) for value in grid[name]):
-        return []
-    sign = 1.0 if parse_metric(search.metric).measure.larger_is_better else -1.0
-    means = np.asarray(search.cv_results_["mean_test_score"])
-    tried = np.array([params[name] for params in search.cv_results_["params"]], dtype=np.float64)
-    result = []
-    for value in grid[name]:
-        of_value = means[tried == value]
-        if np.isfinite(of_value).any():
-            # at the best values of the other parameters
-            best = sign * float(np.nanmax(of_value))
-            result.append(TuningStep(name.rpartition("__")[2], float(value), best, value == search.best_params_[name]))
-    return result
 
 
 def chosen_of(model: Any) -> dict[str, Any]:
@@ -251,7 +296,7 @@ class TaskServer:
 
     def __init__(self, folder: str, methods: dict[str, Method], settings: Settings) -> None:
         self.problem = ComparisonProblem.open(Path(folder))
-        self.methods, self.settings = methods, settings
+        self.methods, self.settings = {**METHODS, **methods}, settings
         self.warm: set[str] = set()
 
     def answer(self, request: dict[str, Any]) -> dict[str, str]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from corank.comparison.problem import ComparisonProblem, comparable
 from corank.metrics import Evaluation, PairedTest
-from corank.metrics.bounds.bound import Bound
 from corank.metrics.significance import few_queries_note
 from corank.tables import Cell, ReportTable
+
+# more different scores than this are not grades
+_MAX_GRADES = 20
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,33 @@ class DataSummary:
     constant_columns: tuple[str, ...]  # names, or 1-based numbers, of constant columns
     n_pool_rows: int = 0  # n_pool_rows, n_pool_queries: further rows without scores, and their queries
     n_pool_queries: int = 0
+
+    @classmethod
+    def of(cls, problem: ComparisonProblem, name: str, columns: Sequence[str]) -> DataSummary:
+        """Count rows, queries, grades and peculiarities of the data."""
+        n = problem.n_own
+        X, y, codes = problem.X[:n], problem.y[:n], problem.codes[:n]
+        scored = ~np.isnan(y)
+        grades, counts = np.unique(y[scored], return_counts=True)
+        queries, sizes = np.unique(codes, return_counts=True)
+        judged = np.unique(codes[scored])
+        constant = _constant(X)
+        return cls(
+            name=name,
+            fingerprint=problem.fingerprint,
+            n_rows=n,
+            n_features=X.shape[1],
+            n_queries=len(queries),
+            grades=tuple(zip(grades.tolist(), counts.tolist(), strict=True)) if len(grades) <= _MAX_GRADES else (),
+            n_unscored_rows=int(np.count_nonzero(~scored)),
+            n_unscored_queries=len(queries) - len(judged),
+            n_single_grade_queries=len(judged) - len(comparable(y[scored], codes[scored])),
+            n_one_row_queries=int(np.count_nonzero(sizes == 1)),
+            n_duplicated_rows=_duplicated(X, codes),
+            constant_columns=tuple(name for name, same in zip(columns, constant, strict=True) if same),
+            n_pool_rows=len(problem.y) - n,
+            n_pool_queries=len(np.unique(problem.codes[n:])),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,34 +156,6 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class PathPoint:
-    """One candidate value in the tuning of the refitted winner."""
-
-    parameter: str  # name, such as "alpha"
-    value: float  # the candidate
-    mean: float  # mean of the tuning metric over held-out queries
-    is_chosen: bool  # whether it was chosen
-
-
-@dataclass(frozen=True)
-class ReliabilityPoint:
-    """One bin of the winner's calibrated out-of-fold scores."""
-
-    predicted: float  # mean predicted probability that a row is relevant (its grade above the lowest)
-    observed: float  # observed share of relevant rows
-    n_rows: int  # rows in the bin
-
-
-@dataclass(frozen=True)
-class Coefficient:
-    """Weight of one column in the refitted winner."""
-
-    column: str  # name, or 1-based number
-    weight: float  # weight of the column in its original units
-    scaled: float  # weight times the standard deviation of the column within queries
-
-
-@dataclass(frozen=True)
 class QueryValue:
     """Values of one query for the winner and for its reference: the simplest method, or else the best other one."""
 
@@ -160,15 +164,6 @@ class QueryValue:
     n_scored: int
     value: float  # value, base: the study's metric for the winner and for the reference
     base: float
-
-
-@dataclass(frozen=True)
-class TradeOffPoint:
-    """Out-of-fold ranking metric and squared error of CRR at one mix."""
-
-    mix: float  # share of regression
-    mean: float  # the study's metric
-    squared_error: float  # mean squared error of the scores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,12 +192,7 @@ class Study:
     seconds: Wall-clock time of this run, without earlier runs.
     model: File of the refitted winner, if it was saved.
     ranker: The refitted winner; None if it could not be saved and loaded.
-    path: Candidates in the tuning of the refitted winner.
-    reliability: Calibration of the winner's out-of-fold scores; empty without grades.
-    coefficients: Weights of a refitted linear winner, the largest scaled ones first.
     queries: Every judged query, the winner's worst first.
-    trade_off: By ascending mix; empty if CRR was not compared.
-    bounds: Bounds on the expected error of the winner.
     rivals: Every other complete method but a random order, compared with the winner; the least certain case first.
     """
 
@@ -228,12 +218,7 @@ class Study:
     seconds: float
     model: Path | None = None
     ranker: Any = None
-    path: tuple[PathPoint, ...] = ()
-    reliability: tuple[ReliabilityPoint, ...] = ()
-    coefficients: tuple[Coefficient, ...] = ()
     queries: tuple[QueryValue, ...] = ()
-    trade_off: tuple[TradeOffPoint, ...] = ()
-    bounds: tuple[Bound, ...] = ()
     rivals: tuple[Rival, ...] = ()
 
     def __repr__(self) -> str:
@@ -243,6 +228,13 @@ class Study:
     def outcome(self, name: str) -> MethodOutcome:
         """Return the outcome of one method."""
         return next(item for item in self.outcomes if item.name == name)
+
+    @property
+    def reference(self) -> MethodOutcome | None:
+        """Method that the winner is compared with: the simplest, or else the best other; None if alone."""
+        if self.simplest and self.simplest != self.winner:
+            return self.outcome(self.simplest)
+        return next((item for item in self.outcomes if item.is_complete and item.name != self.winner), None)
 
     def values(self, name: str) -> NDArray[np.float64]:
         """Return the values of the study's metric for each query of one complete method."""
@@ -329,3 +321,25 @@ def _against_best(study: Study) -> dict[str, tuple[float, float]]:
             name, sign = (test.other, 1.0) if test.base == study.best else (test.base, -1.0)
             result.setdefault(name, (sign * test.difference, test.p_adjusted))
     return result
+
+
+def _constant(X: Any) -> NDArray[np.bool_]:
+    """Return whether each column is constant."""
+    if sparse.issparse(X):
+        low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
+    else:
+        low, high = X.min(axis=0), X.max(axis=0)
+    return np.asarray(low == high)
+
+
+def _duplicated(X: Any, codes: NDArray[np.int64]) -> int:
+    """Count the rows that are equal to an earlier row of their query."""
+    seen: set[tuple[int, bytes]] = set()
+    if sparse.issparse(X):
+        ends = X.indptr
+        parts = (X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in pairwise(ends))
+        return len(codes) - len(seen.union(zip(codes.tolist(), parts, strict=True)))
+    # adding 0 turns −0 into 0, whose bytes differ
+    return len(codes) - len(
+        seen.union((code, (row + 0.0).tobytes()) for code, row in zip(codes.tolist(), X, strict=True))
+    )

@@ -2,8 +2,8 @@
 Decorators of kernels. Importing them does not import numba: kernels are compiled when the first of them is called.
 
 numba takes a second to import and to start, and half a second to compile a kernel, which is longer than a small command
-takes otherwise. A kernel marked as `light` therefore runs as the Python code that it is until it has visited some
-thousand numbers. Compiled or not, it gives the same bits.
+takes otherwise. A kernel marked as `jit_when_large` therefore runs as Python code until it has visited some thousand
+numbers. Compiled or not, it gives the same bits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 KernelFunction = Callable[..., Any]
 
-LIGHT_ENTRIES = 1 << 20
+SMALL_ENTRIES = 1 << 20
 """Entries of arrays that numpy visits in place of kernels; later calls compile."""
 
 PYTHON_ENTRIES = 200_000
@@ -51,23 +51,23 @@ class LazyFunction:
     A kernel that waits for numba.
 
     options: of ``numba.njit``; None for an intrinsic.
-    is_light: whether it may run as Python code.
+    is_small: whether it may run as Python code.
     """
 
-    def __init__(self, function: KernelFunction, options: dict[str, Any] | None, is_light: bool) -> None:
+    def __init__(self, function: KernelFunction, options: dict[str, Any] | None, is_small: bool) -> None:
         functools.update_wrapper(self, function)
-        self.py_func, self.options, self.is_light = function, options, is_light
+        self.py_func, self.options, self.is_small = function, options, is_small
         self.compiled: Any = None
         self.entries = 0
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel."""
-        if self.is_light:
+        if self.is_small:
             self.entries += sum(part.size for part in arguments if isinstance(part, np.ndarray))
             if self.entries <= PYTHON_ENTRIES:
                 with np.errstate(all="ignore"):
                     return _as_python(self.py_func)(*arguments)
-            self.is_light = False
+            self.is_small = False
         if self.compiled is None:
             compile_kernels()
         return self.compiled(*arguments)
@@ -97,10 +97,10 @@ def _python_names(module: str) -> dict[str, Any]:
     return names
 
 
-def is_light(n_entries: int) -> bool:
+def is_small(n_entries: int) -> bool:
     """Return whether numpy should replace a kernel, because so few numbers were visited that compiling takes longer."""
     _State.entries += n_entries
-    return _State.entries <= LIGHT_ENTRIES
+    return _State.entries <= SMALL_ENTRIES
 
 
 def compile_kernels() -> None:
@@ -131,12 +131,12 @@ def before_compiling(module: str) -> None:
         _State.modules.append(module)
 
 
-def _kernel(function: KernelFunction, options: dict[str, Any] | None, is_light: bool = False) -> KernelFunction:
+def _kernel(function: KernelFunction, options: dict[str, Any] | None, is_small: bool = False) -> KernelFunction:
     with _LOCK:
         if _State.is_compiling:
             compiled: KernelFunction = import_module("corank.core.compiler").compile_kernel(function, options)
             return compiled
-        kernel = LazyFunction(function, options, is_light)
+        kernel = LazyFunction(function, options, is_small)
         _State.kernels.append(kernel)
         return kernel
 
@@ -146,13 +146,13 @@ def jit(function: KernelFunction) -> KernelFunction:
     return _kernel(function, {})
 
 
-def light(function: KernelFunction) -> KernelFunction:
+def jit_when_large(function: KernelFunction) -> KernelFunction:
     """
     Compile a kernel, or run it as Python code until it has visited `PYTHON_ENTRIES`.
 
     Both must give the same bits: integers are 64 bits wide and do not overflow, and no divisor is 0.
     """
-    return _kernel(function, {}, is_light=True)
+    return _kernel(function, {}, is_small=True)
 
 
 def relaxed(*flags: str) -> Callable[[KernelFunction], KernelFunction]:
@@ -162,7 +162,7 @@ def relaxed(*flags: str) -> Callable[[KernelFunction], KernelFunction]:
 
 def inline(function: KernelFunction) -> KernelFunction:
     """Compile a small function that is inlined into kernels; light kernels call it as Python code."""
-    return _kernel(function, {"inline": "always"}, is_light=True)
+    return _kernel(function, {"inline": "always"}, is_small=True)
 
 
 def intrinsic(function: KernelFunction) -> KernelFunction:

@@ -1,5 +1,5 @@
 from corank.data.cheap import CheapPolicy as CheapPolicy
-from corank.data.collection import Collection as Collection
+from corank.data.collection import Dataset as Dataset
 from corank.data.collection import as_texts as as_texts
 from corank.data.column_roles import ColumnChoice as ColumnChoice
 from corank.data.durable.atomic import atomic_file as atomic_file
@@ -35,12 +35,12 @@ from corank.data.io.frames import read_csv as read_csv
 from corank.data.io.frames import read_parquet as read_parquet
 from corank.data.io.items import Items as Items
 from corank.data.io.items import read_items as read_items
-from corank.data.io.judgements.judgement_list import JudgementList as JudgementList
-from corank.data.io.judgements.reading import read_judgements as read_judgements
-from corank.data.io.judgements.writing import JUDGEMENT_WRITERS as JUDGEMENT_WRITERS
-from corank.data.io.judgements.writing import blank_before_formula as blank_before_formula
-from corank.data.io.judgements.writing import encode_name as encode_name
-from corank.data.io.judgements.writing import write_judgements as write_judgements
+from corank.data.io.judgement_formats import JUDGEMENT_WRITERS as JUDGEMENT_WRITERS
+from corank.data.io.judgement_formats import blank_before_formula as blank_before_formula
+from corank.data.io.judgement_formats import encode_name as encode_name
+from corank.data.io.judgement_formats import write_judgements as write_judgements
+from corank.data.io.judgements import JudgementList as JudgementList
+from corank.data.io.judgements import read_judgements as read_judgements
 from corank.data.io.letor.reader import read_letor as read_letor
 from corank.data.io.letor.writer import write_letor as write_letor
 from corank.data.io.read import read as read

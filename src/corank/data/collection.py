@@ -1,4 +1,4 @@
-"""Collection: rows with scores, query ids and document ids, as returned by the readers of files."""
+"""Dataset: rows with scores, query ids and document ids, as returned by the readers of files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def as_texts(names: list[str]) -> NDArray[np.object_]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Collection(NamedRows):
+class Dataset(NamedRows):
     """
     Rows with scores, query ids and document ids.
 
@@ -100,9 +100,7 @@ class Collection(NamedRows):
         ready = self._data() or _indexed(self.X, self.y, Queries.of(self.qid, len(self.y)))
         return ready if self.names is None else replace(ready, names=tuple(self.names))
 
-    def revised(
-        self, X: Any, y: NDArray[np.float64], *, one_query: bool, roles: ColumnRoles | None = None
-    ) -> Collection:
+    def revised(self, X: Any, y: NDArray[np.float64], *, one_query: bool, roles: ColumnRoles | None = None) -> Dataset:
         """Replace rows and scores, and keep the ids."""
 
         def data() -> RankingData:
@@ -110,16 +108,16 @@ class Collection(NamedRows):
 
         qid = _nothing if one_query else self._qid
         names, roles = (self.names, self.roles) if roles is None else (list(roles.features), roles)
-        return Collection(X, y, names, roles, self.judged, qid, self._docids, self._judges, self._comments, data)
+        return Dataset(X, y, names, roles, self.judged, qid, self._docids, self._judges, self._comments, data)
 
-    def merged(self, judged: JudgeGrades, y: NDArray[np.float64]) -> Collection:
+    def merged(self, judged: JudgeGrades, y: NDArray[np.float64]) -> Dataset:
         """Keep the first row of each document."""
         first = judged.first
 
         def kept(column: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if column is None else column[first]
 
-        return Collection(
+        return Dataset(
             self.X[first], y, self.names, self.roles, judged, lambda: kept(self.qid), lambda: kept(self.docids),
             _comments=lambda: kept(self.comments),
         )  # fmt: skip

@@ -22,6 +22,9 @@ USUAL_NAMES = {
 }
 """Usual names of the columns of each role, by the parameter that names another column."""
 
+JudgeRule = Literal["median", "mean", "majority", "keep"]
+"""Rule for several rows of the same document of a query; "keep" keeps them all."""
+
 _TITLES = {"y": "label", "qid": "query", "docid": "document", "judge": "judge"}
 _SHOWN = 6
 _SEPARATORS = re.compile(r"[\s_-]+")
@@ -172,6 +175,12 @@ def require_same_features(found: Sequence[str], wanted: Sequence[str], path: obj
     hint = "; name them with y=, qid= or docid=, or leave them out with drop=" if extra and not missing else ""
     hint = hint or "; pass a table with the columns of the model"
     raise InputError(f"{path} {', and '.join(filter(None, (lacks, has)))}{hint}.")
+
+
+def usual_names(role: str) -> str:
+    """Return the usual names of the columns of a role in words."""
+    *most, last = USUAL_NAMES[role]
+    return f"{', '.join(most)} or {last}"
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from corank.data.queries import Queries, is_missing
 from corank.errors import InputError, warn
 
 if TYPE_CHECKING:
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -227,7 +227,7 @@ def number_rows(queries: Integers, X: NDArray[Any]) -> Integers:
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), dtype=np.int64, count=len(queries))
 
 
-def merge_judges(rows: Collection, rule: str, path: object) -> Collection:
+def merge_judges(rows: Dataset, rule: str, path: object) -> Dataset:
     """
     Merge the rows of each document of a query, and aggregate their grades.
 
@@ -278,7 +278,7 @@ def _name_documents(comments: NDArray[np.object_], judged: JudgeGrades) -> bool:
     return all("docid" in comments[row] or comments[row] == comments[first[row]] for row in repeated)
 
 
-def _conflict(rows: Collection, judged: JudgeGrades) -> tuple[int, int, int] | None:
+def _conflict(rows: Dataset, judged: JudgeGrades) -> tuple[int, int, int] | None:
     """Return two rows of a document and a column in which they differ; None if all rows of each document are equal."""
     first = judged.first[judged.document_of]
     repeated = np.flatnonzero(first != np.arange(len(first)))
@@ -289,7 +289,7 @@ def _conflict(rows: Collection, judged: JudgeGrades) -> tuple[int, int, int] | N
     return row, int(first[row]), int(columns[0])
 
 
-def _different_features(rows: Collection, row: int, other: int, column: int, path: object) -> InputError:
+def _different_features(rows: Dataset, row: int, other: int, column: int, path: object) -> InputError:
     name = f"column {rows.names[column]!r}" if rows.names else f"feature {column + 1}"
     query = "" if rows.qid is None else f" of query {rows.qid[row]!s}"
     hint = "name the query column with qid=, " if rows.qid is None else ""

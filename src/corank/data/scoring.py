@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank._lazy import is_sparse
-from corank.core.jit import is_light
+from corank.core.jit import is_small
 from corank.core.rows.equal import find_csr, find_dense, hash_csr, hash_dense
 from corank.core.rows.products import score_dense, score_small
 from corank.core.rows.scaled import plain
@@ -31,7 +31,7 @@ def score_columns(rows: Any, weights: Floats) -> Floats:
     """Score rows by weights of their columns, summed in float64."""
     if is_sparse(rows):
         return np.asarray(rows @ weights, dtype=np.float64)
-    if weights.ndim == 1 and is_light(rows.size):
+    if weights.ndim == 1 and is_small(rows.size):
         return score_small(rows, weights)
     out = np.empty((len(rows), *weights.shape[1:]))
     if weights.ndim == 1:
@@ -55,7 +55,7 @@ def first_equals(rows: Any) -> Integers | None:
     n = X.shape[0]
     if n < 2 or X.ndim != 2:
         return None
-    if not is_sparse(X) and is_light(X.size):
+    if not is_sparse(X) and is_small(X.size):
         return _first_equals(X)
     hashes, out, n_numbers = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64), X.size
     values = X.data if is_sparse(X) else np.ascontiguousarray(X)

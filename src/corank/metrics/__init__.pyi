@@ -34,10 +34,10 @@ from corank.metrics.graded import expected_reciprocal_rank as expected_reciproca
 from corank.metrics.graded import mean_ndcg as mean_ndcg
 from corank.metrics.graded import ndcg as ndcg
 from corank.metrics.graded import winner_take_all as winner_take_all
-from corank.metrics.measure import Measure as Measure
+from corank.metrics.measure import BoundMetric as BoundMetric
 from corank.metrics.measure import Metric as Metric
 from corank.metrics.measure import MetricResult as MetricResult
-from corank.metrics.names import MEASURES as MEASURES
+from corank.metrics.names import METRICS as METRICS
 from corank.metrics.names import parse_metric as parse_metric
 from corank.metrics.names import scorer as scorer
 from corank.metrics.pairwise import disagreement_error as disagreement_error

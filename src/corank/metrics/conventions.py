@@ -39,6 +39,34 @@ class Convention:
     negative: Literal["refuse", "zero"] = "refuse"  # negative grades in metrics with gains: an error, or gain 0
     single_precision: bool = False  # whether scores are compared in single precision
 
+    def describe(self) -> str:
+        """Return a sentence with the choices."""
+        said = [words for (name, value), words in _WORDS.items() if getattr(self, name) == value]
+        return (
+            f"Convention {self.name}: {'; '.join([*said, f'a row is relevant from grade {self.relevant_from:g} on'])}."
+        )
+
+
+_WORDS: dict[tuple[str, str | bool], str] = {
+    ("gain", "exp"): "grade y has gain 2^y − 1",
+    ("gain", "linear"): "grade y has gain y",
+    ("discount", "log2"): "divided by log2(i + 1) at rank i",
+    ("discount", "letor"): "divided by 1, 1, log2 3, log2 4, ... from the first rank on",
+    ("ties", "expectation"): "ties count as the mean over all their orders",
+    ("ties", "input"): "ties keep the order of the file",
+    ("ties", "docid"): "ties are ordered by document id, highest first",
+    ("empty", "skip"): "queries without a relevant row are left out",
+    ("empty", "zero"): "queries without a relevant row count as 0",
+    ("empty", "one"): "queries without a relevant row count as 1",
+    ("short_ndcg", "pad"): "lists shorter than k are padded with irrelevant rows",
+    ("short_ndcg", "zero"): "lists shorter than k have an nDCG@k of 0",
+    ("short_precision", "zero"): "lists shorter than k have a P@k of 0",
+    ("ap_ties", "block"): "AP treats tied rows as retrieved together",
+    ("ap_cut", "possible"): "AP@k divides by the number of relevant rows that fit into k",
+    ("unjudged", "drop"): "unjudged rows are left out",
+    ("unjudged", "irrelevant"): "unjudged rows count as irrelevant",
+    ("single_precision", True): "scores are compared in single precision",
+}
 
 CONVENTIONS: dict[str, Convention] = {
     convention.name: convention

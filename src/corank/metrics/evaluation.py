@@ -15,7 +15,7 @@ from corank.data.queries import Queries
 from corank.errors import InputError, import_extra
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements
-from corank.metrics.measure import Metric, MetricResult
+from corank.metrics.measure import BoundMetric, MetricResult
 from corank.metrics.names import parse_metric
 from corank.tables import ReportTable
 
@@ -200,7 +200,7 @@ def evaluate(
 
 
 def _holes(
-    metric: Metric, rules: Convention, y: Any, scores: Any, qid: Any, docids: Any, retrieved: NDArray[np.bool_]
+    metric: BoundMetric, rules: Convention, y: Any, scores: Any, qid: Any, docids: Any, retrieved: NDArray[np.bool_]
 ) -> Holes:
     grades, mask = np.asarray(y, dtype=np.float64), np.asarray(retrieved)
     is_open = np.isnan(grades) & mask

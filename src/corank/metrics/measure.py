@@ -1,4 +1,4 @@
-"""Measure, a kind of metric; Metric, a measure with its depth and parameters; and MetricResult."""
+"""Metric, a function over queries; BoundMetric, a metric with its depth and parameters; and MetricResult."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements, PerQuery
 
 
-class Measure:
+class Metric:
     """
     A kind of metric; calling it returns the mean over queries.
 
@@ -83,7 +83,7 @@ class Measure:
     def __reduce__(self) -> str:
         return self.__name__
 
-    def metric(self, k: int | None, changed: Mapping[str, float], text: str) -> Metric:
+    def metric(self, k: int | None, changed: Mapping[str, float], text: str) -> BoundMetric:
         """Return the metric with a depth and parameters."""
         if k is not None and self.cut == "none":
             raise InputError(f"{text!r} has a depth, but {self.name} has none; drop the depth {k}.")
@@ -99,21 +99,21 @@ class Measure:
             if not math.isfinite(value):
                 raise InputError(f"{text!r} has {key}={value!r}; pass a finite number, such as {key}=2.")
             params[key] = float(value)
-        return Metric(self, None if k is None else int(k), tuple(params.items()))
+        return BoundMetric(self, None if k is None else int(k), tuple(params.items()))
 
 
 def measure(
     name: str, *aliases: str, larger_is_better: bool = True, fills_empty: bool = True
-) -> Callable[[Callable[..., PerQuery]], Measure]:
-    """Turn the decorated function into a `Measure`."""
-    return lambda compute: Measure(compute, name, aliases, larger_is_better=larger_is_better, fills_empty=fills_empty)
+) -> Callable[[Callable[..., PerQuery]], Metric]:
+    """Turn the decorated function into a `Metric`."""
+    return lambda compute: Metric(compute, name, aliases, larger_is_better=larger_is_better, fills_empty=fills_empty)
 
 
 @dataclass(frozen=True)
-class Metric:
+class BoundMetric:
     """A measure with its depth and parameters; `str` returns its canonical name."""
 
-    measure: Measure  # kind of metric
+    measure: Metric  # kind of metric
     cut: int | None  # the k of ``@k``
     params: tuple[tuple[str, float | None], ...]  # all parameters, defaults included
 
@@ -151,7 +151,7 @@ class MetricResult:
         or get the value of the convention.
     """
 
-    metric: Metric  # the metric
+    metric: BoundMetric  # the metric
     values: NDArray[np.float64]
     mean: float  # mean over the queries that are not left out; NaN if there is none
     micro: float | None  # mean weighted by pairs (pairwise metrics) or rows (MSE, MAE); None for the others

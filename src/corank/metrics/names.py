@@ -14,17 +14,17 @@ from corank.errors import InputError, closest, suggest_names
 from corank.metrics import binary, graded, pairwise
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements
-from corank.metrics.measure import Measure, Metric
+from corank.metrics.measure import BoundMetric, Metric
 
-MEASURES: dict[str, Measure] = {
+METRICS: dict[str, Metric] = {
     measure.name: measure
     for module in (graded, binary, pairwise)
     for measure in vars(module).values()
-    if isinstance(measure, Measure)
+    if isinstance(measure, Metric)
 }
 # canonical names last, so that they take precedence over spellings that differ in case only
 _BY_FOLDED_SPELLING = {
-    spelling.casefold(): measure for measure in MEASURES.values() for spelling in reversed(measure.spellings)
+    spelling.casefold(): measure for measure in METRICS.values() for spelling in reversed(measure.spellings)
 }
 # names in other software, for suggestions
 _ALSO_CALLED = {
@@ -41,7 +41,7 @@ _DEPTH = re.compile(r"(.*?)(?:@|[_-]|[_-](?:cut|at)[_-])?(\d*)", re.DOTALL)
 _GRAMMAR = re.compile(r"(?P<name>[A-Za-z_-][A-Za-z0-9_-]*)(\((?P<params>[^()]*)\))?(@(?P<cut>\d+))?")
 
 
-def parse_metric(text: str) -> Metric:
+def parse_metric(text: str) -> BoundMetric:
     """Parse the name of a metric, in any case: ``Name``, ``Name@k``, ``Name(param=value)``, ``Name(param=value)@k``."""
     match = _GRAMMAR.fullmatch(str(text).strip())
     measure = _BY_FOLDED_SPELLING.get(match["name"].casefold()) if match else None
@@ -65,7 +65,7 @@ def _parse_param(text: str, item: str) -> tuple[str, float]:
 def _suggestion(text: str) -> str | None:
     """Suggest a metric for an unknown name, such as ``ndcg_cut_10`` of trec_eval, ``hits@3`` or ``recal10``."""
     name, depth = _DEPTH.fullmatch(text.partition("(")[0]).groups()  # type: ignore[union-attr]
-    also = {other: MEASURES[ours] for ours, others in _ALSO_CALLED.items() for other in others}
+    also = {other: METRICS[ours] for ours, others in _ALSO_CALLED.items() for other in others}
     near = ({**also, **_BY_FOLDED_SPELLING}).get(name.casefold())
     near = near or _BY_FOLDED_SPELLING.get(closest(name, _BY_FOLDED_SPELLING) or "")
     if near is None:
@@ -78,7 +78,7 @@ def _syntax() -> dict[str, str]:
     """Return every spelling with the syntax of its metric."""
     depths = {"none": "", "optional": "[@k]", "needed": "@k"}
     shown = {}
-    for measure in MEASURES.values():
+    for measure in METRICS.values():
         inside = ",".join(f"{key}=" for key, _ in measure.params)
         typed = measure.name + (f"[({inside})]" if inside else "") + depths[measure.cut]
         shown.update(dict.fromkeys(reversed(measure.spellings), typed))
@@ -89,7 +89,7 @@ def _syntax() -> dict[str, str]:
 class MetricScorer:
     """A picklable scorer; see `scorer`."""
 
-    metric: Metric
+    metric: BoundMetric
     convention: Convention
 
     def __call__(

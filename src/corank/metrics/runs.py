@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.io.run_objects import qrels_of, run_of
 from corank.data.io.text import Source
 from corank.data.io.trec import Qrels, Run, join_run, read_qrels, read_run
@@ -17,7 +17,7 @@ from corank.metrics.evaluation import Evaluation, evaluate
 
 
 def evaluate_run(
-    qrels: Source | Qrels | Collection | Any,
+    qrels: Source | Qrels | Dataset | Any,
     run: Source | Run | Any,
     metrics: str | Sequence[str] = ("nDCG@10", "AP"),
     *,
@@ -32,7 +32,7 @@ def evaluate_run(
 
     Parameters
     ----------
-    qrels : path, Qrels, Collection or object of another library
+    qrels : path, Qrels, Dataset or object of another library
         Judged documents: a TREC qrels file, the result of `corank.data.io.trec.read_qrels`, a collection with
         document ids, or what `corank.data.qrels_of` accepts: a dictionary, a DataFrame, ranx's `Qrels`.
     run : path, Run or object of another library
@@ -60,12 +60,12 @@ def evaluate_run(
     {'RR': 0.5}
     """
     run_name, qrels_name = (
-        default if isinstance(source, Run | Qrels | Collection) else _name(source)
+        default if isinstance(source, Run | Qrels | Dataset) else _name(source)
         for source, default in ((run, "the run"), (qrels, "the qrels"))
     )
     run, qrels = run_of(run) if _is_object(run) else run, qrels_of(qrels) if _is_object(qrels) else qrels
     retrieved = run if isinstance(run, Run) else read_run(run)
-    truth = qrels if isinstance(qrels, Qrels | Collection) else read_qrels(qrels)
+    truth = qrels if isinstance(qrels, Qrels | Dataset) else read_qrels(qrels)
     if truth.docids is None or truth.qid is None:
         missing = "documents" if truth.docids is None else "queries"
         raise InputError(
@@ -100,6 +100,6 @@ def _name(source: Any) -> str:
 
 def _is_object(source: Any) -> bool:
     """Return whether a run or judgements are an object of another library, and not a file."""
-    if isinstance(source, Run | Qrels | Collection):
+    if isinstance(source, Run | Qrels | Dataset):
         return False
     return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "to_dict")

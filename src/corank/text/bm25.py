@@ -53,7 +53,7 @@ class BM25(Ranker):
     """
     BM25: rank documents by the words they share with a query, without learning.
 
-    `to_index` prepares a corpus for any number of queries. As a ranker (for example the prior ranker of `OnTop`), its
+    `to_index` prepares a corpus for any number of queries. As a ranker (for example the prior of `ResidualRanker`), its
     rows are documents with one column of counts per word, which are compared with `query`; ``fit`` needs no y, and
     computes document frequencies and the mean length.
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.contract import Learner, check_parameters, install
+from corank.base.contract import Estimator, check_parameters, install
 from corank.base.docs import shared_parameters
 from corank.core.threads import n_threads
 from corank.errors import InputError
@@ -35,7 +35,7 @@ from corank.text.training import Networks, Schedule, SimilarityForm, index_of, t
 
 
 @shared_parameters
-class LinkLearn(Learner):
+class LinkLearn(Estimator):
     """
     A similarity of texts, learnt from links between documents, that applies to any other corpus.
 

@@ -25,7 +25,7 @@ from corank.errors import InputError
 from corank.progress import listen_to_progress
 from corank_lab.database.database import Database, Project
 from corank_lab.database.entries import utc_now
-from corank_lab.grading.features import RANK, SCORES, GradingFeatures
+from corank_lab.grading.export import RANK, SCORES, GradingFeatures
 
 MIN_QUERIES = 5
 """Number of queries with two different grades that a comparison needs."""
@@ -136,14 +136,14 @@ def _compare(
 ) -> dict[str, tuple[str, bytes]]:
     """Compare rankers on each set of features, and keep the set whose recommended ranker has the best mean."""
     from corank.comparison import compare, quality, study_html
-    from corank.data import Collection, as_texts
+    from corank.data import Dataset, as_texts
 
     qid, docids = (as_texts([row[i] for row in rows]) for i in (0, 1))
     graded = ~np.isnan(y)
     with TemporaryDirectory(prefix="corank-") as folder, listen_to_progress(job.listen):
         studies = {}
         for place, (name, features) in enumerate(sets.items()):
-            data = Collection(features.X, y, list(features.columns), _qid=lambda: qid, _docids=lambda: docids)
+            data = Dataset(features.X, y, list(features.columns), _qid=lambda: qid, _docids=lambda: docids)
             prior = [] if features.prior is None else ["--prior", features.prior]
             studies[name] = compare(
                 X=data, prior=prior[1:] or None, budget=BUDGET / len(sets), folder=Path(folder, str(place)),

@@ -31,6 +31,9 @@ from corank_lab.records.records import Records
 SAME, CLOSE, RELATED = 95.0, 85.0, 60.0
 """Titles that differ by typing errors, by small words, and at least in topic."""
 
+MIN_WORDS = 6
+"""Words of a title that, with the year, identify a work if nothing else can be compared."""
+
 ABSTRACT_ALIKE, ABSTRACT_OTHER, ABSTRACT_LENGTH = 80.0, 50.0, 150
 FIELDS = {
     "page": ("sp", "bp", "pages", "page", "pg", "start_page", "start page", "startpage", "page start", "pagination",
@@ -335,6 +338,9 @@ def _is_duplicate(one: ComparedRecord, other: ComparedRecord, alike: float, deta
     if one.year and other.year and one.year != other.year and not (details.page or same_abstract):
         return False  # a conference abstract and its article, or a yearly editorial
     if alike >= SAME:
+        is_bare = details.author is details.journal is details.abstract is None  # as in a list of titles and years
+        if alike == 100 and is_bare and details.year and not conflicting and len(one.title.split()) >= MIN_WORDS:
+            return True
         # a comment often has the title, year and journal of the work that it is about, and no abstract
         same_text = same_abstract or one.text == other.text
         is_told = bool(details.author or details.page) or same_text

@@ -2,8 +2,8 @@
 Records as all writers see them: standard values under one name each, and the fields of the source.
 
 A field of the source is never lost. If it repeats a standard value, the value is written once; otherwise the field is
-written under its own name, or as a note in formats that have no place for it. A record that is written in the format
-it was read from keeps its own lines.
+written under its own name, or as a note in RIS, which has no place for it. A record that is written in the format it
+was read from keeps its own lines.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from corank_lab.records.columns import find_columns
 from corank_lab.records.identity import normalise_doi, normalise_pmid
 from corank_lab.records.parsers.bibtex import BIBTEX_FIELDS, decode_latex
+from corank_lab.records.parsers.nested import ENDNOTE_FIELDS, PUBMED_FIELDS
 from corank_lab.records.parsers.parsed import FieldNames
 from corank_lab.records.parsers.tagged import DIALECTS
-from corank_lab.records.parsers.xml import ENDNOTE_FIELDS, PUBMED_FIELDS
 from corank_lab.records.records import Records
 from corank_lab.records.texts import clean_abstract, clean_line, split_authors, split_keywords, split_references
 
@@ -39,16 +39,6 @@ KINDS = (
     "references", "included",
 )  # fmt: skip
 """Standard values in the order of columns; these are also the names of the columns."""
-
-SHARED: dict[str, dict[str, str]] = {
-    "volume": {"ris": "VL", "nbib": "VI", "bibtex": "volume", "wos": "VL", "endnote xml": "volume"},
-    "issue": {"ris": "IS", "nbib": "IP", "bibtex": "number", "wos": "IS", "endnote xml": "number"},
-    "pages": {"ris": "SP", "nbib": "PG", "bibtex": "pages", "wos": "BP", "endnote xml": "pages"},
-    "issn": {"ris": "SN", "nbib": "IS", "bibtex": "issn", "wos": "SN", "endnote xml": "isbn"},
-    "language": {"ris": "LA", "nbib": "LA", "bibtex": "language", "wos": "LA", "endnote xml": "language"},
-    "publisher": {"ris": "PB", "nbib": "PB", "bibtex": "publisher", "wos": "PU", "endnote xml": "publisher"},
-}
-"""Further fields that several formats have, under their own names."""
 
 MARKS = {1.0: "ASReview_relevant", 0.0: "ASReview_irrelevant"}
 """Notes that hold a judgement where a format has no field for it, as ASReview writes them."""
@@ -124,8 +114,6 @@ def output_records(
     records: Records,
     labels: NDArray[np.float64] | None = None,
     more: Mapping[str, Sequence[str]] | None = None,
-    *,
-    is_bibtex: bool = False,
 ) -> list[OutputRecord]:
     """Return records in the form that all writers use."""
     formats = {source.name: family_of(source.format) for source in records.sources}
@@ -138,7 +126,7 @@ def output_records(
     rows = []
     for i, family in enumerate(families):
         source = records.details[i].source
-        fields = _own_fields(records.fields[i], family == "bibtex" and not is_bibtex)
+        fields = _own_fields(records.fields[i], family == "bibtex")
         rows.append(
             OutputRecord(
                 _values(records, i, float(result[i]), fields, names[source, family]), fields, family,
@@ -147,23 +135,6 @@ def output_records(
             )
         )  # fmt: skip
     return rows
-
-
-def tag_lines(record: OutputRecord, family: str, tags: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return a record as lines of a tagged format, standard values first."""
-    is_own = record.family == family
-    lines = [
-        (tag, kind, value)
-        for kind, tag in tags.items()
-        if not (is_own and record.says(kind)) and not (kind == "id" and record.is_id_implied)
-        for value in record.values.get(kind, ())
-    ]
-    shared = {names.get(record.family, kind).casefold(): names[family] for kind, names in SHARED.items()}
-    for name, values in record.fields.items():
-        if is_own or not record.repeats(name):
-            tag = name if is_own else shared.get(name.casefold(), "")
-            lines += [(tag, name, value) for value in values if value.strip()]
-    return lines
 
 
 def one_cell(kind: str, values: Sequence[str]) -> str:

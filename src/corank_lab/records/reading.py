@@ -17,9 +17,7 @@ from types import MappingProxyType
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.records.columns import normalise_name
-from corank_lab.records.identity import fingerprint, normalise_doi, normalise_pmid
-from corank_lab.records.labels import (
+from corank_lab.records.columns import (
     STRICT_COLUMNS,
     LabelCounts,
     abstrackr_vote,
@@ -29,11 +27,13 @@ from corank_lab.records.labels import (
     judge_columns,
     label_of,
     label_of_notes,
+    normalise_name,
     settle,
 )
+from corank_lab.records.identity import fingerprint, normalise_doi, normalise_pmid
+from corank_lab.records.parsers import parse_file
 from corank_lab.records.parsers.documents import load_folder
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, load_file
-from corank_lab.records.parsers.recognise import parse_file
 from corank_lab.records.records import RecordDetails, Records, RecordSource
 from corank_lab.records.texts import clean_abstract, clean_line, split_authors, split_keywords, split_references
 

@@ -1,10 +1,11 @@
-"""Write records with their judgements as RIS, CSV, TSV, Excel, BibTeX, PubMed's .nbib, JSON lines or load file."""
+"""Write records with their judgements as RIS, CSV, TSV, Excel, JSON lines or load file; see `output` for the fields."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import io
+import json
 import os
 import re
 import zipfile
@@ -18,10 +19,9 @@ from numpy.typing import NDArray
 from corank.data import SUFFIXES, atomic_file, csv_text, defuse, suffix_of, write_text
 from corank.errors import InputError, import_extra
 from corank_lab.records.columns import fields_of
-from corank_lab.records.output import BETWEEN, KINDS, OWN, OutputRecord, one_cell, output_records
+from corank_lab.records.output import BETWEEN, KINDS, LISTS, OWN, OutputRecord, one_cell, output_records, squeeze
 from corank_lab.records.parsers.documents import load_file_text
 from corank_lab.records.records import Records
-from corank_lab.records.text_writers import bibtex_text, jsonl_text, nbib_text, ris_text
 
 CELL = 32_767
 """Largest number of characters in a cell of Excel, counted in UTF-16."""
@@ -34,6 +34,90 @@ ALWAYS = ("id", "title", "abstract")
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 # characters that XML cannot hold, and single halves of surrogate pairs
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+RIS_TAGS = {
+    "id": "ID", "title": "TI", "abstract": "AB", "authors": "AU", "year": "PY", "journal": "T2", "doi": "DO",
+    "pmid": "PM", "accession": "AN", "keywords": "KW", "url": "UR", "references": "CR",
+}  # fmt: skip
+"""Tag of each standard value."""
+
+_COMMON = {"volume": "VL", "issue": "IS", "pages": "SP", "issn": "SN", "language": "LA", "publisher": "PB"}
+_SHARED = {
+    "nbib": {"vi": "VL", "ip": "IS", "pg": "SP", "is": "SN", "la": "LA", "pb": "PB"},
+    "wos": {"vl": "VL", "is": "IS", "bp": "SP", "sn": "SN", "la": "LA", "pu": "PB"},
+    "bibtex": _COMMON | {"number": "IS"}, "endnote xml": _COMMON | {"number": "IS", "isbn": "SN"},
+}  # fmt: skip
+"""Tags of RIS for further fields, by their names in other formats, in lower case."""
+
+RIS_TYPES = {
+    "article": "JOUR", "book": "BOOK", "inbook": "CHAP", "incollection": "CHAP", "inproceedings": "CPAPER",
+    "conference": "CPAPER", "phdthesis": "THES", "mastersthesis": "THES", "techreport": "RPRT", "unpublished": "UNPB",
+}  # fmt: skip
+"""Types of RIS by the types of BibTeX."""
+_RIS_TAG = re.compile(r"[A-Z][A-Z0-9]")
+
+
+def ris_text(records: Sequence[OutputRecord]) -> str:
+    """Return records as RIS; every value is one line, and fields without a tag become notes (``N1``)."""
+    texts = []
+    for record in records:
+        pairs = [(tag, squeeze(value)) if _RIS_TAG.fullmatch(tag) else ("N1", f"{squeeze(name)}: {squeeze(value)}")
+                 for tag, name, value in _ris_lines(record) if tag not in ("TY", "ER")]  # fmt: skip
+        pairs += [("N1", record.mark)] if record.mark else []
+        pairs += [("N1", f"{squeeze(name)}: {squeeze(text)}") for name, text in record.more.items() if text.strip()]
+        lines = [("TY", _ris_type(record)), *pairs, ("ER", "")]
+        texts.append("".join(f"{tag}  - {value}\n" for tag, value in lines))
+    return "\n".join(texts) + "\n"
+
+
+def _ris_lines(record: OutputRecord) -> list[tuple[str, str, str]]:
+    """Return tag, name and value of each line, standard values first."""
+    is_own = record.family == "ris"
+    lines = [
+        (tag, kind, value)
+        for kind, tag in RIS_TAGS.items()
+        if not (is_own and record.says(kind)) and not (kind == "id" and record.is_id_implied)
+        for value in record.values.get(kind, ())
+    ]
+    shared = _SHARED.get(record.family, _COMMON)
+    for name, values in record.fields.items():
+        if is_own or not record.repeats(name):
+            tag = name if is_own else shared.get(name.casefold(), "")
+            lines += [(tag, name, value) for value in values if value.strip()]
+    return lines
+
+
+def _ris_type(record: OutputRecord) -> str:
+    own = record.fields.get("TY", []) if record.family == "ris" else []
+    if own and own[0].strip():
+        return squeeze(own[0])
+    entry = record.fields.get("type", [""])[0] if record.family == "bibtex" else ""
+    return RIS_TYPES.get(entry.casefold(), "JOUR" if "journal" in record.values else "GEN")
+
+
+def jsonl_text(records: Sequence[OutputRecord]) -> str:
+    """Return records as JSON lines: standard values first, then the fields that add something to them."""
+    return "".join(json.dumps(_row(record), ensure_ascii=False) + "\n" for record in records)
+
+
+def _row(record: OutputRecord) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for kind in KINDS:
+        values = list(record.values.get(kind, ()))
+        if kind == "included":
+            row |= {kind: int(values[0]) if values else None} if values or record.has_label else {}
+        elif kind == "year":
+            row |= {kind: int(values[0])} if values else {}
+        elif values:
+            row[kind] = values if kind in LISTS else values[0]
+    folded = {name.casefold() for name in row}
+    for name, values in record.fields.items():
+        if not record.repeats(name):
+            own = f"{name}{OWN}" if name.casefold() in folded or fields_of(name) else name
+            row[own] = values if len(values) > 1 else values[0]
+    for name, text in record.more.items():
+        row[name if name not in row else f"{name} (answer)"] = text
+    return row
 
 
 def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
@@ -75,38 +159,23 @@ def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
 
 
 def write_excel(path: Path, rows: Iterator[list[str]], *, keep_formulas: bool) -> tuple[str, ...]:
-    """
-    Write rows to a workbook with one sheet; all cells are text.
-
-    A text that is too long for a cell continues in columns such as ``abstract (2)``, which readers join
-    again. Characters that a workbook cannot hold become U+FFFD.
-    """
-    header, *body = rows
-    if len(body) >= ROWS:
-        raise InputError(
-            f"there are {len(body):,} records, and a sheet of Excel holds {ROWS - 1:,}; write .csv instead."
-        )
+    """Write rows to a workbook with one sheet; all cells are text. Return what was changed, in a sentence."""
     n_illegal = 0
-    clean: list[list[str]] = []
-    for row in (header, *body):
-        cells = [cell if keep_formulas else defuse(cell) for cell in row]
-        result = [_ILLEGAL.subn("\ufffd", cell) for cell in cells]
-        n_illegal += sum(number for _, number in result)
-        clean.append([cell for cell, _ in result])
-    table, n_split = _split(clean)
-    if len(table[0]) > COLUMNS:
-        raise InputError(f"there are {len(table[0]):,} columns, but a sheet of Excel holds {COLUMNS:,}; write .csv.")
+    table: list[list[str]] = []
+    for row in rows:
+        cells = [_ILLEGAL.subn("\ufffd", cell if keep_formulas else defuse(cell)) for cell in row]
+        n_illegal += sum(number for _, number in cells)
+        table.append([cell for cell, _ in cells])
+    longest = max(
+        (len(cell.encode("utf-16-le")) // 2 for row in table for cell in row if 2 * len(cell) > CELL), default=0
+    )
+    sizes = (("rows", len(table), ROWS), ("columns", len(table[0]), COLUMNS), ("characters in a text", longest, CELL))
+    for what, n, most in sizes:
+        if n > most:
+            raise InputError(f"there are {n:,} {what}, but a sheet of Excel holds {most:,}; write .csv instead.")
     _save(path, table)
-    changes = []
-    if n_split:
-        which = "1 text is" if n_split == 1 else f"{n_split:,} texts are"
-        changes.append(
-            f"{which} longer than {CELL:,} characters; the rest is in a further column such as 'abstract (2)'."
-        )
-    if n_illegal:
-        signs = "1 control character was" if n_illegal == 1 else f"{n_illegal:,} control characters were"
-        changes.append(f"{signs} replaced by \ufffd, because Excel cannot hold them.")
-    return tuple(changes)
+    signs = "1 control character was" if n_illegal == 1 else f"{n_illegal:,} control characters were"
+    return (f"{signs} replaced by \ufffd, because Excel cannot hold them.",) if n_illegal else ()
 
 
 def _is_used(records: Sequence[OutputRecord], kind: str) -> bool:
@@ -124,39 +193,6 @@ def _distinct(names: Sequence[str], taken: set[str]) -> list[str]:
         used.add(chosen.casefold())
         distinct.append(chosen)
     return distinct
-
-
-def _split(table: list[list[str]]) -> tuple[list[list[str]], int]:
-    """Return the table with long cells continued in further columns, and the number of long cells."""
-    parts = [[_pieces(cell) for cell in row] for row in table]
-    widths = [max(len(row[column]) for row in parts) for column in range(len(table[0]))]
-    if max(widths) == 1:
-        return table, 0
-    wide = []
-    for number, row in enumerate(parts):
-        cells = []
-        for pieces, width in zip(row, widths, strict=True):
-            if number == 0 and width > 1:
-                pieces = [pieces[0], *(f"{pieces[0]} ({place})" for place in range(2, width + 1))]
-            cells += [*pieces, *[""] * (width - len(pieces))]
-        wide.append(cells)
-    return wide, sum(len(pieces) > 1 for row in parts for pieces in row)
-
-
-def _pieces(cell: str) -> list[str]:
-    if 2 * len(cell) <= CELL:
-        return [cell]
-    pieces, size = [""], 0
-    units = [1 + (sign > "\uffff") for sign in cell]
-    begin = 0
-    for i, unit in enumerate(units):
-        if size + unit > CELL:
-            pieces[-1] = cell[begin:i]
-            pieces.append("")
-            begin, size = i, 0
-        size += unit
-    pieces[-1] = cell[begin:]
-    return pieces
 
 
 def _save(path: Path, table: list[list[str]]) -> None:
@@ -205,12 +241,10 @@ def _without_times(book: io.BytesIO) -> bytes:
 
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-TEXTS = {
-    ".ris": ris_text, ".bib": bibtex_text, ".nbib": nbib_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text,
-}  # fmt: skip
+TEXTS = {".ris": ris_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text}
 LOAD_FILE = ".dat"
 EXCEL = ".xlsx"
-WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".bib", ".nbib", ".jsonl", LOAD_FILE)
+WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".jsonl", LOAD_FILE)
 """Suffixes of files that can be written."""
 
 
@@ -238,11 +272,11 @@ def write_records(
     """
     Write records; the suffix decides the format.
 
-    Every field of the source is kept: as a column, a tag, or a note where the format has no place for it. RIS, BibTeX
-    and .nbib have one line per value, so line breaks become blanks there.
+    Every field of the source is kept: as a column, a tag, or a note where the format has no place for it. RIS
+    has one line per value, so line breaks become blanks there.
     """
     suffix = require_records_suffix(path)
-    rows = output_records(records, labels, more, is_bibtex=suffix == ".bib")
+    rows = output_records(records, labels, more)
     if suffix == EXCEL:
         with atomic_file(path, overwrite=overwrite) as scratch:
             return write_excel(scratch, table_rows(rows), keep_formulas=keep_formulas)

@@ -51,9 +51,7 @@ class Screening(TeamAnswers):
     overlap: Share of the records that several judges read nevertheless. A hash of the record draws them, so that all
         judges draw the same.
     readers: Number of judges who read a record of that share; all by default.
-    rule: When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an urn
-        test agrees: "agree" (default). By tests: "hypergeometric", and "betting", which holds however often it is
-        looked at. By a proof: "sample". Rule of thumb, which missed the target in half of the replays: "consecutive".
+    rule: When reading may stop: a name in `corank_lab.screening.STOPPING_RULES`.
     target: Recall to reach.
     confidence: Required probability that the target is reached.
     random_state: Random seed.

@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 import corank
-from corank.base import Calibrated, ColumnMean, OnTop, reliability_curve
+from corank.base import Calibrated, ColumnMean, ResidualRanker, reliability_curve
 from corank.base.calibration import _strict_curve
 from corank.data.query_splits import QueryKFold, QueryShuffleSplit
 from corank.data.ranking import RankingData
@@ -218,7 +218,7 @@ def test_scores_the_wrong_way_round_are_not_turned():
 
 def test_a_ranker_that_looks_at_whole_queries_gets_them():
     y = mask_scores(GRADES, fraction=0.5, random_state=0)
-    on_top = OnTop(ColumnMean([0, 1]), SPD(loss="squared", alpha=0.1))
+    on_top = ResidualRanker(ColumnMean([0, 1]), SPD(loss="squared", alpha=0.1))
     model = Calibrated(on_top, "logistic").fit(X, y, qid=QID)
     np.testing.assert_array_equal(model.ranker_scores(X, QID), clone(on_top).fit(X, y, qid=QID).predict(X, QID))
     scores, targets = [], []

@@ -30,7 +30,7 @@ from corank import (
     explain,
     make_ranking,
 )
-from corank.base import Landmarks, OnTop
+from corank.base import Landmarks, ResidualRanker
 from corank.base.kernels import GaussianKernel
 from corank.data.splits import mask_scores
 from corank.errors import InputError, UsageWarning
@@ -46,8 +46,8 @@ SUMS = {
     **{name: make for name, make in LAWFUL.items() if name not in NO_SUM},
     "ColumnMean": lambda: ColumnMean([2, 0], signs=[1, -1]),
     "ColumnMean raw": lambda: ColumnMean([1], method=None),
-    "OnTop scaled": lambda: OnTop(ColumnMean([0, 3]), RankRLS(kernel="gaussian")),
-    "OnTop pursuit": lambda: OnTop(ColumnMean([0], method=None), RankingPursuit(5)),
+    "ResidualRanker scaled": lambda: ResidualRanker(ColumnMean([0, 3]), RankRLS(kernel="gaussian")),
+    "ResidualRanker pursuit": lambda: ResidualRanker(ColumnMean([0], method=None), RankingPursuit(5)),
     "RankRLS basis": lambda: RankRLS(kernel="laplacian", n_basis=7, random_state=0),
     "RankRLS function": lambda: RankRLS(kernel=lambda a, b: (1.0 + a @ b.T) ** 2),
     "CoRankRLS mixed": lambda: CoRankRLS([[0, 1, 2], GaussianKernel(0.1)], coupling=0.1),
@@ -75,7 +75,7 @@ def test_contributions_add_up(name, with_prior):
     model.fit(X, Y, qid=QID, **given)
     found = explain(model, X, PAIR, qid=QID, **given)
     check(found, model._predict_queries(X, QID, given.get("prior")))
-    n_priors = with_prior + isinstance(model, OnTop)
+    n_priors = with_prior + isinstance(model, ResidualRanker)
     assert found.names.count("prior") == n_priors
     if with_prior:
         part = {label: at for at, label in enumerate(found.names)}["prior"] if n_priors == 1 else None
@@ -249,7 +249,7 @@ def test_bad_models_and_names_get_one_sentence():
 
 
 def test_a_saved_model_says_the_same(tmp_path):
-    model = corank.base.OnTop(ColumnMean([0, 1]), RankRLS(kernel="gaussian")).fit(X, Y, qid=QID)
+    model = corank.base.ResidualRanker(ColumnMean([0, 1]), RankRLS(kernel="gaussian")).fit(X, Y, qid=QID)
     corank.save(model, tmp_path / "m")
     again = explain(corank.load(tmp_path / "m"), X, PAIR, qid=QID)
     found = explain(model, X, PAIR, qid=QID)

@@ -11,15 +11,15 @@ import pytest
 
 import corank
 from corank import LCRA, Calibrated, ColumnMean, CoRankingPursuit, CoRankRLS, RankRLS, ViewRankRLS
-from corank.base import OnTop
+from corank.base import ResidualRanker
 from corank.base.kernels.views import View
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.errors import InputError
 
 MADE = corank.make_ranking(20, 8, n_latent=2, features_per_view=2, random_state=0)
 NAMES = ["a", "b", "c", "d"]
 FRAME = pd.DataFrame(MADE.X, columns=NAMES)
-ROWS = Collection(MADE.X, MADE.y, NAMES, _qid=lambda: MADE.qid)
+ROWS = Dataset(MADE.X, MADE.y, NAMES, _qid=lambda: MADE.qid)
 
 
 @pytest.mark.thin(5)
@@ -27,10 +27,10 @@ ROWS = Collection(MADE.X, MADE.y, NAMES, _qid=lambda: MADE.qid)
     ("named", "numbered"),
     [
         (ColumnMean(["c", "a"]), ColumnMean([2, 0])),
-        (OnTop(ColumnMean(["c", 0]), RankRLS()), OnTop(ColumnMean([2, 0]), RankRLS())),
+        (ResidualRanker(ColumnMean(["c", 0]), RankRLS()), ResidualRanker(ColumnMean([2, 0]), RankRLS())),
         (
-            Calibrated(OnTop(ColumnMean(["b"]), RankRLS()), cv=2),
-            Calibrated(OnTop(ColumnMean([1]), RankRLS()), cv=2),
+            Calibrated(ResidualRanker(ColumnMean(["b"]), RankRLS()), cv=2),
+            Calibrated(ResidualRanker(ColumnMean([1]), RankRLS()), cv=2),
         ),
         (
             LCRA(views=[["d", "a"], ["b", 2]], n_steps=50, random_state=0),

@@ -1,4 +1,4 @@
-"""OnTop: against a prior made and scaled by hand."""
+"""ResidualRanker: against a prior made and scaled by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 
 import corank
-from corank.base import Calibrated, ColumnMean, OnTop
+from corank.base import Calibrated, ColumnMean, ResidualRanker
 from corank.base.query_scaler import QueryScaler
 from corank.base.search import QuerySearchCV
 from corank.data.splits import mask_scores
@@ -36,7 +36,7 @@ def test_it_is_the_ranker_with_the_scaled_prior(ranker, by_pairs):
     if by_pairs and getattr(ranker, "mix", 0):
         pytest.skip("preferences hold no scores")
     given = {"pairs": PAIRS} if by_pairs else {"y": Y}
-    model = OnTop(ColumnMean(GOOD), ranker).fit(X, qid=QID, **given)
+    model = ResidualRanker(ColumnMean(GOOD), ranker).fit(X, qid=QID, **given)
     grades = Y
     if isinstance(ranker, RankSVM):
         grades = np.array([np.sum(np.unique(Y[(q == QID) & ~np.isnan(Y)]) < y) for q, y in zip(QID, Y, strict=True)])
@@ -49,24 +49,24 @@ def test_it_is_the_ranker_with_the_scaled_prior(ranker, by_pairs):
 
 
 def test_a_prior_that_judgements_contradict_is_left_out():
-    model = OnTop(ColumnMean(GOOD, [-1]), RankRLS()).fit(X, Y, qid=QID)
+    model = ResidualRanker(ColumnMean(GOOD, [-1]), RankRLS()).fit(X, Y, qid=QID)
     assert model.slope_ == 0.0
     np.testing.assert_allclose(model.predict(X, qid=QID), RankRLS().fit(X, Y, qid=QID).predict(X), rtol=1e-9)
 
 
 def test_a_prior_that_says_nothing_is_left_out():
     constant = np.hstack([X, np.ones((len(X), 1))])
-    assert OnTop(ColumnMean([20]), RankRLS()).fit(constant, Y, qid=QID).slope_ == 0.0
+    assert ResidualRanker(ColumnMean([20]), RankRLS()).fit(constant, Y, qid=QID).slope_ == 0.0
 
 
 def test_under_a_heavy_penalty_the_prior_decides():
-    model = OnTop(ColumnMean(GOOD), RankRLS(1e9)).fit(X, Y, qid=QID)
+    model = ResidualRanker(ColumnMean(GOOD), RankRLS(1e9)).fit(X, Y, qid=QID)
     np.testing.assert_allclose(model.predict(X, qid=QID), model.slope_ * PRIOR, atol=1e-6)
 
 
 def test_another_prior_may_lie_below():
     below = np.random.default_rng(0).normal(size=len(Y))
-    model = OnTop(ColumnMean(GOOD), RankRLS()).fit(X, Y, qid=QID, prior=below)
+    model = ResidualRanker(ColumnMean(GOOD), RankRLS()).fit(X, Y, qid=QID, prior=below)
     gaps = (Y - below)[PAIRS[:, 0]] - (Y - below)[PAIRS[:, 1]]
     assert model.slope_ == pytest.approx(max(0.0, slope(gaps)))
     known = model.slope_ * PRIOR + below
@@ -77,20 +77,20 @@ def test_another_prior_may_lie_below():
 
 
 def test_on_top_of_on_top():
-    inner = OnTop(ColumnMean([1]), RankRLS())
-    model = OnTop(ColumnMean(GOOD), inner).fit(X, Y, qid=QID)
+    inner = ResidualRanker(ColumnMean([1]), RankRLS())
+    model = ResidualRanker(ColumnMean(GOOD), inner).fit(X, Y, qid=QID)
     assert np.isfinite(model.predict(X, qid=QID)).all()
 
 
 def test_it_is_saved_with_both_its_rankers(tmp_path):
-    model = OnTop(ColumnMean(GOOD), RankRLS(kernel="gaussian", random_state=0)).fit(X, Y, qid=QID)
+    model = ResidualRanker(ColumnMean(GOOD), RankRLS(kernel="gaussian", random_state=0)).fit(X, Y, qid=QID)
     corank.save(model, tmp_path / "model.safetensors")
     again = corank.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(again.predict(X, qid=QID), model.predict(X, qid=QID))
 
 
 def test_it_stands_in_a_pipeline_and_in_a_search():
-    model = OnTop(ColumnMean(GOOD), RankRLS())
+    model = ResidualRanker(ColumnMean(GOOD), RankRLS())
     with config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(QueryScaler("zscore"), model).fit(X, PROBLEM.y, qid=QID)
         found = pipeline.predict(X, qid=QID)
@@ -104,11 +104,11 @@ def test_it_stands_in_a_pipeline_and_in_a_search():
     ("model", "sentence"),
     [
         (
-            OnTop(RankRLS(), RankRLS()),
+            ResidualRanker(RankRLS(), RankRLS()),
             "prior_ranker is a RankRLS, which learns from judgements; pass a ranker without",
         ),
-        (OnTop(ColumnMean([0]), QueryScaler()), "ranker"),
-        (OnTop(Calibrated(SPD()), SPD()), "prior_ranker is a Calibrated, which learns from judgements"),
+        (ResidualRanker(ColumnMean([0]), QueryScaler()), "ranker"),
+        (ResidualRanker(Calibrated(SPD()), SPD()), "prior_ranker is a Calibrated, which learns from judgements"),
     ],
     ids=str,
 )

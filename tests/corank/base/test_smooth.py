@@ -10,12 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from corank import QuerySearchCV, RankRLS, load, save
-from corank.base.smooth import Smooth
+from corank.base.smooth import NeighborSmoother
 from corank.errors import InputError, UsageWarning
 
 
 @pytest.mark.thin(3)
-@parametrize_with_checks([Smooth(), Smooth(1.0, 2, 3, random_state=0)])
+@parametrize_with_checks([NeighborSmoother(), NeighborSmoother(1.0, 2, 3, random_state=0)])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -57,7 +57,7 @@ def test_it_is_the_mean_of_the_nearest_rows_by_brute_force(kind, block, monkeypa
     monkeypatch.setattr("corank.base.smooth._BLOCK", block)
     A, new = texts(60).toarray(), texts(30, seed=1).toarray()
     # as many dimensions as columns would leave the randomised decomposition nothing to miss
-    model = Smooth(0.4, 3, 95, random_state=0).fit(kind(A))
+    model = NeighborSmoother(0.4, 3, 95, random_state=0).fit(kind(A))
     r = len(model.components_)
     assert r == 30
     V = np.linalg.svd(A)[2][:r]
@@ -75,48 +75,48 @@ def test_it_is_the_mean_of_the_nearest_rows_by_brute_force(kind, block, monkeypa
 
 def test_few_columns_are_decomposed_exactly():
     A = unit(np.random.default_rng(0).normal(size=(40, 8)))
-    found = Smooth(0.5, 4, 5, random_state=0).fit_transform(A)
+    found = NeighborSmoother(0.5, 4, 5, random_state=0).fit_transform(A)
     np.testing.assert_allclose(found @ found.T, by_hand(A, A, 0.5, 4, 5, same=range(40)), atol=1e-9)
 
 
 def test_a_fitted_row_is_transformed_alike_whenever_it_comes():
     X = texts(80)
-    model = Smooth(n_components=20, random_state=0)
+    model = NeighborSmoother(n_components=20, random_state=0)
     whole = model.fit_transform(X).toarray()
     alone = np.vstack([model.transform(X[[i]]).toarray() for i in range(80)])
     np.testing.assert_allclose(alone, whole, atol=1e-12)
     # a repeated row has its duplicate as a neighbour, whichever of the two is transformed
     twice = sparse.vstack([X, X[[1]]], format="csr")
-    found = Smooth(n_components=20, random_state=0).fit_transform(twice).toarray()
+    found = NeighborSmoother(n_components=20, random_state=0).fit_transform(twice).toarray()
     np.testing.assert_allclose(found[1], found[80], atol=1e-12)
 
 
 def test_empty_rows_stay_zero_and_are_nobodys_neighbours():
     X = texts(80)
     empty = np.diff(X.indptr) == 0
-    model = Smooth(n_components=10, random_state=0)
+    model = NeighborSmoother(n_components=10, random_state=0)
     found = model.fit_transform(X).toarray()
     assert empty.sum() == 8
     assert not found[empty].any()
     assert len(model.embedding_) == 72
     np.testing.assert_allclose(np.linalg.norm(found[~empty], axis=1), 1.0)
     nothing = sparse.csr_array((5, 4))
-    assert not Smooth().fit_transform(nothing).toarray().any()
+    assert not NeighborSmoother().fit_transform(nothing).toarray().any()
     # a word that no fitted row has
     wide = sparse.hstack([X, sparse.csr_array((80, 1))], format="csr")
     new = sparse.csr_array(([1.0], ([0], [100])), shape=(1, 101))
-    found = Smooth(0.5, 3, 10, random_state=0).fit(wide).transform(new).toarray()
+    found = NeighborSmoother(0.5, 3, 10, random_state=0).fit(wide).transform(new).toarray()
     np.testing.assert_allclose(found[0, :101], new.toarray()[0] * np.sqrt(0.5))
     assert not found[0, 101:].any()
 
 
 def test_float32_stays_float32():
     X = texts(60)
-    model = Smooth(n_components=10, random_state=0).fit(X)
+    model = NeighborSmoother(n_components=10, random_state=0).fit(X)
     found = model.transform(X.astype(np.float32))
     assert found.dtype == np.float32
     np.testing.assert_allclose(found.toarray(), model.transform(X).toarray(), atol=1e-5)
-    small = Smooth(n_components=10, random_state=0).fit(X.astype(np.float32))
+    small = NeighborSmoother(n_components=10, random_state=0).fit(X.astype(np.float32))
     assert small.components_.dtype == small.embedding_.dtype == np.float32
 
 
@@ -125,27 +125,27 @@ def test_it_warns_where_it_was_found_to_hurt():
     full = X[np.diff(X.indptr) > 0]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UsageWarning)
-        Smooth(n_components=5).fit(X)
-    with pytest.warns(UsageWarning, match="X has 900 rows; Smooth needs about 1,000"):
-        Smooth(n_components=5).fit(X[:900])
-    with pytest.warns(UsageWarning, match="X is dense, but Smooth"):
-        Smooth(n_components=5).fit(X.toarray())
+        NeighborSmoother(n_components=5).fit(X)
+    with pytest.warns(UsageWarning, match="X has 900 rows; NeighborSmoother needs about 1,000"):
+        NeighborSmoother(n_components=5).fit(X[:900])
+    with pytest.warns(UsageWarning, match="X is dense, but NeighborSmoother"):
+        NeighborSmoother(n_components=5).fit(X.toarray())
     with pytest.warns(UsageWarning, match="norm is not 1"):
-        Smooth(n_components=5).fit(3.0 * full)
+        NeighborSmoother(n_components=5).fit(3.0 * full)
 
 
 def test_bad_input():
     with pytest.raises(InputError, match="weight is 2; pass a number of at least 0 and up to 1"):
-        Smooth(2).fit(texts(20))
+        NeighborSmoother(2).fit(texts(20))
     with pytest.raises(InputError, match="n_neighbors is 0; pass a whole number of at least 1"):
-        Smooth(n_neighbors=0).fit(texts(20))
+        NeighborSmoother(n_neighbors=0).fit(texts(20))
     with pytest.raises(InputError, match="1 sample"):
-        Smooth().fit(texts(1))
+        NeighborSmoother().fit(texts(1))
 
 
 def test_names_of_columns():
     vectoriser = TfidfVectorizer().fit(["tin mine", "corn", "tin", "mine of corn"])
-    model = Smooth(n_components=2).fit(vectoriser.transform(["tin mine", "corn", "tin", "mine of corn"]))
+    model = NeighborSmoother(n_components=2).fit(vectoriser.transform(["tin mine", "corn", "tin", "mine of corn"]))
     names = model.get_feature_names_out(vectoriser.get_feature_names_out())
     assert names.tolist() == ["corn", "mine", "of", "tin", "smooth0", "smooth1"]
 
@@ -161,22 +161,24 @@ def test_it_joins_words_that_never_met_in_a_judged_row():
     y = np.where(np.arange(1500) < 4, topic, np.nan)
     assert 0 < topic[:4].sum() < 4
     plain = RankRLS(scale=False).fit(X, y)
-    smooth = make_pipeline(Smooth(n_components=20, random_state=0), RankRLS(scale=False)).fit(X, y)
+    smooth = make_pipeline(NeighborSmoother(n_components=20, random_state=0), RankRLS(scale=False)).fit(X, y)
     assert smooth.score(X, topic) > 0.99 > plain.score(X, topic) + 0.1
 
 
 def test_a_search_chooses_its_weight_and_the_best_is_saved(tmp_path):
     X, rng = texts(120), np.random.default_rng(0)
     y, qid = np.asarray(X @ rng.normal(size=100)) > 0, np.repeat([f"q{i}" for i in range(12)], 10)
-    model = make_pipeline(Smooth(n_components=10, random_state=0), RankRLS(scale=False))
-    search = QuerySearchCV(model, {"smooth__weight": [0.0, 0.5]}, cv=3).fit(X, y.astype(float), qid=qid)
+    model = make_pipeline(NeighborSmoother(n_components=10, random_state=0), RankRLS(scale=False))
+    search = QuerySearchCV(model, {"neighborsmoother__weight": [0.0, 0.5]}, cv=3).fit(X, y.astype(float), qid=qid)
     save(search.best_estimator_, tmp_path / "model.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "model.safetensors").predict(X), search.predict(X))
 
 
 def test_parts_that_do_not_fit_together_show_when_a_file_is_read(tmp_path):
     X = texts(120)
-    model = make_pipeline(Smooth(n_components=10, random_state=0), RankRLS(scale=False)).fit(X, np.arange(120) % 2.0)
+    model = make_pipeline(NeighborSmoother(n_components=10, random_state=0), RankRLS(scale=False)).fit(
+        X, np.arange(120) % 2.0
+    )
     model[0].embedding_ = model[0].embedding_[:, :5].copy()
     save(model, tmp_path / "model.safetensors")
     with pytest.raises(InputError, match="whose parts do not fit together"):

@@ -4,23 +4,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from scipy import sparse
 from typer.testing import CliRunner
 
-from corank.cli.convert import convert
+from corank.cli import app
 from corank.data.io.frames import read_parquet
 from corank.data.io.letor.reader import read_letor
 from corank.data.io.letor.writer import write_letor
 from corank.data.io.store.store import open_store
 from corank.errors import InputError
 
-app = typer.Typer()
-app.command()(convert)
-
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = CliRunner().invoke(app, ["convert", *(str(argument) for argument in arguments)])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -71,7 +67,7 @@ def test_layout_and_type_can_be_chosen(tmp_path: Path, text: Path) -> None:
     [
         (["a.txt", "b.xlsx"], r"format of .*b\.xlsx is unknown; use the suffix \.txt"),
         (["none.txt", "s"], r"there is no .*none\.txt"),
-        (["a.txt", "a.txt"], r"a\.txt exists already; .*overwrite=True"),
+        (["a.txt", "a.txt"], "is also an input"),
         (["a.txt", "s.store"], r"s\.store exists already; .*overwrite=True"),
         (["s.store", "a.txt", "t.store"], "only LETOR text can be concatenated"),
         (["s.store", "t.store", "--n-features", "3"], "--n-features applies to LETOR text"),

@@ -6,18 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from corank.cli.convert import convert
-from corank.cli.learn.evaluate import evaluate
-from corank.data.io.judgements.reading import read_judgements
+from corank.cli import app
+from corank.data.io.judgements import read_judgements
 from corank.data.io.read import read
 from corank.errors import InputError
-
-app = typer.Typer()
-app.command()(convert)
-app.command()(evaluate)
 
 BOOK = {
     "query_doc_pairs": [

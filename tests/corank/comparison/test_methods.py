@@ -2,15 +2,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from corank import ColumnMean, LambdaRank, QueryScaler, QuerySearchCV, RankRLS
 from corank.comparison import METHODS, methods
-from corank.comparison.fold import Settings, TrainingPart
-from corank.comparison.methods import BASELINES, DEFAULT, QUICK, LightGBM, RandomOrder, find_methods, trade_off
-from corank.comparison.task import chosen_of, path_of
+from corank.comparison.methods import (
+    BASELINES,
+    DEFAULT,
+    INNER_FOLDS,
+    QUICK,
+    LightGBM,
+    RandomOrder,
+    Settings,
+    TrainingPart,
+    find_methods,
+)
+from corank.comparison.problem import comparable
+from corank.comparison.task import chosen_of
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.splits import mask_scores
 from corank.deploy.persist import load, save
@@ -37,10 +49,8 @@ def test_every_method_fits_and_reports_its_tuned_parameters(made, name, prior):
     scores = predict_with_qid(model, part.X, part.qid)
     assert scores.shape == (len(made.y),)
     assert np.isfinite(scores).all()
-    chosen, path = chosen_of(model), path_of(model)
-    if "alpha" in method.tuning:
-        assert chosen["alpha"] in [value for parameter, value, _, _ in path]
-        assert [value for _, value, _, kept in path if kept] == [chosen["alpha"]]
+    chosen = chosen_of(model)
+    assert ("alpha" in method.tuning) <= ("alpha" in chosen)
     assert (name in BASELINES) == method.is_label_free
 
 
@@ -60,20 +70,6 @@ def test_methods_learn_from_a_handful_of_rows_and_from_one_query(made, name):
         part = TrainingPart(made.X[rows], made.y[rows], made.qid[rows], part_of(made).settings, (0,))
         model = fit_with_qid(METHODS[name].make(part), part.X, part.y, part.qid)
         assert np.isfinite(predict_with_qid(model, part.X, part.qid)).all()
-
-
-def test_a_path_is_in_the_metric_that_chose(made):
-    part = part_of(made, hidden=0.0)
-    whole = METHODS["rankrls"].make(part).fit(part.X, part.y, qid=part.qid)
-    assert [mean for _, _, mean, _ in path_of(whole)] == whole.loo_scores_.tolist()
-    errors = TrainingPart(made.X, made.y, made.qid, Settings("disagreement", CONVENTIONS["corank"], 0, None), (0,))
-    search = fit_with_qid(METHODS["crr"].make(errors), errors.X, errors.y, errors.qid)
-    path = path_of(search)
-    assert [parameter for parameter, *_ in path] == ["alpha"] * 4
-    assert all(0 < mean < 0.5 for _, _, mean, _ in path)
-    # the kept one has the least error up to rounding, at the best mix of each
-    kept = next(mean for *_, mean, is_kept in path if is_kept)
-    assert kept == pytest.approx(min(mean for *_, mean, _ in path), abs=1e-12)
 
 
 def test_names_are_found_in_any_spelling_and_baselines_are_added():
@@ -143,5 +139,60 @@ def test_a_missing_optional_dependency_is_detected(monkeypatch):
     assert METHODS["rankrls"].is_installed
 
 
-def test_the_trade_off_is_crr_at_its_mix(made):
-    assert trade_off(0.25).make(part_of(made)).mix == 0.25
+SETTINGS = Settings("nDCG@10", CONVENTIONS["corank"], 0, None)
+
+
+def trial(y, qid, **settings):
+    y = np.asarray(y, dtype=float)
+    X = np.random.default_rng(0).normal(size=(len(y), 4))
+    return TrainingPart(X, y, np.asarray(qid), Settings(**{**vars(SETTINGS), **settings}), (1, 2))
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from([0.0, 1.0, np.nan])), min_size=1, max_size=50))
+def test_inner_folds_hold_out_whole_queries_each_once(rows):
+    qid, y = (np.array(column) for column in zip(*rows, strict=True))
+    part = trial(y, qid)
+    holds = comparable(y[part.scored], qid[part.scored])
+    if len(holds) < 2:
+        assert not part.splits or len(part.scored) >= 8
+        return
+    assert len(part.splits) == min(INNER_FOLDS, len(holds))
+    for train, test in part.splits:
+        assert not set(qid[train]) & set(qid[test])
+        assert len(train) + len(test) == len(y)
+        assert len(np.intersect1d(qid[test], holds))
+    tested = np.concatenate([test for _, test in part.splits])
+    assert set(qid[tested]) == set(holds)
+    assert len(tested) == np.isin(qid, holds).sum()
+
+
+def test_rows_of_a_single_query_are_held_out_where_there_are_enough():
+    y = np.arange(12.0)
+    few, enough = trial(y[:7], np.zeros(7, int)), trial(y, np.zeros(12, int))
+    assert few.splits == []
+    assert few.left_out_by is None
+    assert [len(test) for _, test in enough.splits] == [4, 4, 4]
+    assert enough.left_out_by == "disagreement"
+    assert trial([0, 1, 0, 1], [1, 1, 2, 2]).left_out_by == "nDCG@10"
+
+
+def test_a_search_is_the_ranker_itself_if_no_row_can_be_held_out():
+    assert isinstance(trial([0, 1], [0, 0]).searched(RankRLS(), {"alpha": [1.0]}), RankRLS)
+
+
+def test_parameters_of_a_ranker_on_a_prior_are_searched_under_it():
+    part = trial([0, 1] * 6, np.repeat(np.arange(6), 2), prior=(0,))
+    found = part.searched(RankRLS(), {"alpha": [0.1, 1.0]}).fit(part.X, part.y, qid=part.qid)
+    assert set(found.best_params_) == {"ranker__alpha"}
+    assert found.best_estimator_.ranker_.alpha_ == found.best_params_["ranker__alpha"]
+
+
+def test_forces_serve_the_metric():
+    assert trial([0, 1], [0, 0]).lambdas == "ndcg"
+    assert trial([0, 1], [0, 0], metric="AP").lambdas == "map"
+    assert trial([0, 1], [0, 0], metric="disagreement").lambdas == "ranknet"
+
+
+def test_views_agree_on_two_unscored_rows_of_one_query():
+    assert trial([0, 1, np.nan, np.nan], [0, 0, 0, 1]).couplings == [0.0]
+    assert len(trial([0, 1, np.nan, np.nan], [0, 0, 1, 1]).couplings) > 1

@@ -13,12 +13,11 @@ import pytest
 
 import corank
 from corank import RankRLS
-from corank.comparison.fold import Settings
-from corank.comparison.methods import find_methods
+from corank.comparison.methods import Settings, find_methods
 from corank.comparison.pool import WorkerPool
 from corank.comparison.problem import InputRows, make_problem
-from corank.comparison.results import RESULTS, STUDY, FoldTask, read_result
-from corank.comparison.task import CAN_FORK
+from corank.comparison.study import RESULTS, STUDY
+from corank.comparison.task import CAN_FORK, FoldTask, read_result
 from corank.metrics import CONVENTIONS
 from greedy import Greedy, Sleeper
 

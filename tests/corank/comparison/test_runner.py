@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from corank.comparison import runner
-from corank.comparison.results import FoldTask, TaskResult
 from corank.comparison.runner import TaskRunner
+from corank.comparison.task import FoldTask, TaskResult
 
 N_FOLDS = 3
 
@@ -25,7 +25,7 @@ class Begun:
 
 
 def took(seconds):
-    return TaskResult(np.zeros(2), {}, 0.75 * seconds, 0.25 * seconds, 0, 1, [])
+    return TaskResult(np.zeros(2), {}, 0.75 * seconds, 0.25 * seconds, 0)
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ import corank
 from corank import RankRLS
 from corank.comparison import methods
 from corank.comparison.methods import Method
-from corank.comparison.plan import ComparisonPlan
-from corank.comparison.results import MODEL, RESULTS, STUDY, study_record
 from corank.comparison.runner import TaskRunner
+from corank.comparison.study import MODEL, RESULTS, STUDY, study_record
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import evaluate
@@ -119,8 +118,6 @@ def test_values_are_those_of_a_loop_over_the_folds(local, made, tmp_path):
     whole = RankRLS(alpha=0.3).fit(made.X, made.y, qid=made.qid)
     np.testing.assert_array_equal(study.ranker.predict(made.X), whole.predict(made.X))
     np.testing.assert_array_equal(corank.load(study.model).predict(made.X), whole.predict(made.X))
-    by_name = {one.column: one for one in study.coefficients}
-    np.testing.assert_allclose([by_name[str(j + 1)].weight for j in range(6)], whole.coef_)
     assert [one.value for one in study.queries] == sorted(one.value for one in study.queries)
 
 
@@ -203,7 +200,7 @@ def test_a_failure_on_few_queries_spares_the_winner(local, made):
 def test_a_budget_leaves_out_methods_and_notes_it(local, made, tmp_path, monkeypatch):
     for module in (
         "corank.comparison.study",
-        "corank.comparison.plan",
+        "corank.comparison.study",
         "corank.comparison.runner",
         "comparing_locally",
     ):
@@ -260,28 +257,10 @@ def test_a_budget_that_ended_after_all_fits_is_not_noted(local, made, tmp_path):
     asked = {"folder": tmp_path, "fractions": (0.5,)}
     quick(["crr"], made, **asked)
     study = quick(["crr"], made, budget=1e-9, **asked)
-    assert len(study.trade_off) == 5
     assert not any("budget" in note for note in study.notes)
     # failed is not left out
     failed = quick({"broken": Broken(), "mine": RankRLS(alpha=1.0)}, made, budget=1e4, fractions=(0.5,))
     assert not any("budget" in note for note in failed.notes)
-
-
-@pytest.mark.long
-def test_missing_points_of_the_trade_off_are_noted(local, made, tmp_path):
-    quick(["crr"], made, folder=tmp_path)
-    kept = set((tmp_path / RESULTS).iterdir())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ComparisonPlan, "mixes", {})
-        quick(["crr"], made, folder=tmp_path / "less")
-    for path in kept - {tmp_path / RESULTS / path.name for path in (tmp_path / "less" / RESULTS).iterdir()}:
-        path.unlink()
-    study = quick(["crr"], made, folder=tmp_path, budget=1e-9)
-    assert study.winner
-    assert study.trade_off == ()
-    assert [note for note in study.notes if LATE in note] == [
-        f"{LATE}the trade-off of ranking and regression were computed; run again to continue."
-    ]
 
 
 def test_data_of_any_shape(local, made):
@@ -296,7 +275,6 @@ def test_data_of_any_shape(local, made):
     for study in (table, indexed):
         assert study.outcome("rankrls").evaluation.means == text.outcome("rankrls").evaluation.means
     assert text.queries[0].query.startswith("query ")
-    assert {one.column for one in table.coefficients} == set(frame.columns)
     assert text.data.n_unscored_queries == 1
     rows = corank.compare(["rankrls"], sparse.csr_matrix(made.X), y, made.qid, folds=3, fractions=())
     assert [one.name for one in rows.outcomes] == ["rankrls", "random"]
@@ -327,7 +305,7 @@ def test_few_queries_make_few_folds(local):
 
 
 @pytest.mark.long
-def test_the_curve_and_the_trade_off(local, made):
+def test_the_curve(local, made):
     study = corank.compare(["rankrls", "crr"], made.X, made.y, made.qid, folds=3, fractions=(0.5, 0.25), n_repeats=2)
     name = study.winner
     points = [point for point in study.curve if point.method == name]
@@ -338,12 +316,6 @@ def test_the_curve_and_the_trade_off(local, made):
     assert (points[-1].low, points[-1].high) == (study.outcome(name).low, study.outcome(name).high)
     flat = [point.mean for point in study.curve if point.method == "columns"]
     assert flat == [study.outcome("columns").evaluation["nDCG@10"].mean] * 3
-    errors = [point.squared_error for point in study.trade_off]
-    assert [point.mix for point in study.trade_off] == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert errors[0] == max(errors)
-    assert sum(point.n_rows for point in study.reliability) == len(made.y)
-    mean = sum(point.predicted * point.n_rows for point in study.reliability) / len(made.y)
-    assert mean == pytest.approx((made.y > 0).mean(), abs=0.05)
 
 
 def test_unscored_rows_are_counted_and_used(local, made):
@@ -360,8 +332,8 @@ def test_unscored_rows_are_counted_and_used(local, made):
 def test_rankers_stand_on_a_prior(local, made):
     study = quick(["rankrls"], made, prior=[0, 3])
     assert study.outcome("columns").title == "mean of 2 columns"
-    assert isinstance(study.ranker, corank.base.OnTop)
-    assert len(study.path) == 13
+    assert isinstance(study.ranker, corank.base.ResidualRanker)
+    assert study.ranker.ranker_.alphas is not None  # tuned on the prior
     with pytest.raises(InputError, match=r"prior is \[6\]; pass one or more column names, or numbers from 0 to 5"):
         quick(["rankrls"], made, prior=[6])
 

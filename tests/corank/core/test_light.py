@@ -12,7 +12,7 @@ from corank.core.lists import ranked
 from corank.core.lists.ranked import BLOCK, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
 from corank.core.models.trees import measure_depths
 from corank.core.pairs.inversions import pair_losses
-from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
+from corank.core.pairs.losses import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
 from corank.core.rows import blocks, products
 from corank.core.rows.access import DenseRows
 from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
@@ -75,13 +75,13 @@ def test_a_light_kernel_runs_as_python_until_it_has_visited_many_numbers(monkeyp
         return len(numbers)
 
     calls = []
-    kernel = LazyFunction(count, {}, is_light=True)
+    kernel = LazyFunction(count, {}, is_small=True)
     kernel.compiled = len
     monkeypatch.setattr("corank.core.jit._as_python", lambda function: function)
     half = np.zeros(PYTHON_ENTRIES // 2)
     assert [kernel(half) for _ in range(4)] == [len(half)] * 4
     assert len(calls) == 2  # the others were compiled
-    large = LazyFunction(count, {}, is_light=True)
+    large = LazyFunction(count, {}, is_small=True)
     large.compiled = len
     large(np.zeros(PYTHON_ENTRIES + 1))
     assert len(calls) == 2
@@ -99,8 +99,8 @@ def test_sorting_is_stable_and_puts_nan_last(monkeypatch):
     keys[::11] = np.nan
     keys[5] = -0.0
     orders = []
-    for is_light in (True, False):
-        monkeypatch.setattr(blocks, "is_light", lambda _, is_light=is_light: is_light)
+    for is_small in (True, False):
+        monkeypatch.setattr(blocks, "is_small", lambda _, is_small=is_small: is_small)
         order = np.arange(400)
         blocks.sort_blocks(keys, order, STARTS, 0, 4)
         orders.append(order.tolist())
@@ -189,8 +189,8 @@ def test_products_of_chosen_rows(dtype, monkeypatch):
     rows, order = DenseRows(rng.normal(size=(50, 37)).astype(dtype)), rng.integers(0, 50, 30).astype(np.uint64)
     w, h = rng.normal(size=37), rng.integers(-1, 2, 30) * rng.normal(size=30)
     found = []
-    for is_light in (True, False):
-        monkeypatch.setattr(products, "is_light", lambda _, is_light=is_light: is_light)
+    for is_small in (True, False):
+        monkeypatch.setattr(products, "is_small", lambda _, is_small=is_small: is_small)
         scores, sums = np.zeros(30), np.ones(37)
         score_rows(rows, order, w, scores, 2, 30)
         gather_rows(rows, order, h, sums, 2, 30)
@@ -209,7 +209,7 @@ for _ in range(2):
     models = [kind().fit(problem.X, problem.y, qid=problem.qid) for kind in (corank.SPD, corank.RankRLS)]
     found.append([model.predict(problem.X).tobytes() for model in models])
     assert ("numba" in sys.modules) == (len(found) == 2)
-    jit.PYTHON_ENTRIES = jit.LIGHT_ENTRIES = 0
+    jit.PYTHON_ENTRIES = jit.SMALL_ENTRIES = 0
 assert found[0] == found[1]
 """
 
@@ -237,8 +237,8 @@ def test_small_letor_text(tmp_path, monkeypatch, text, layout):
     path = tmp_path / "rows.txt"
     path.write_bytes(text.encode())
     found = []
-    for is_light in (True, False):
-        monkeypatch.setattr("corank.data.io.letor.pieces.is_light", lambda _, is_light=is_light: is_light)
+    for is_small in (True, False):
+        monkeypatch.setattr("corank.data.io.letor.pieces.is_small", lambda _, is_small=is_small: is_small)
         try:
             rows = read_letor(path, layout=layout if "12345678:" not in text else "csr")
         except InputError as error:
@@ -256,8 +256,8 @@ def test_small_file_of_scores(tmp_path, monkeypatch, text):
     path = tmp_path / "scores"
     path.write_text(text)
     found = []
-    for is_light in (True, False):
-        monkeypatch.setattr("corank.data.io.trec.is_light", lambda _, is_light=is_light: is_light)
+    for is_small in (True, False):
+        monkeypatch.setattr("corank.data.io.trec.is_small", lambda _, is_small=is_small: is_small)
         try:
             found.append(read_scores(path).tolist())
         except InputError as error:

@@ -14,12 +14,12 @@ def plain_first_equals(X):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("as_sparse", "is_light"), [(False, True), (False, False), (True, False)])
+@pytest.mark.parametrize(("as_sparse", "is_small"), [(False, True), (False, False), (True, False)])
 @pytest.mark.parametrize(
     ("n", "d", "n_values"), [(1, 3, 2), (2, 1, 1), (300, 1, 40), (300, 3, 6), (301, 40, 2), (50, 2, 9)]
 )
-def test_equal_rows_are_found(n, d, n_values, as_sparse, is_light, dtype, monkeypatch):
-    monkeypatch.setattr("corank.data.scoring.is_light", lambda _: is_light)
+def test_equal_rows_are_found(n, d, n_values, as_sparse, is_small, dtype, monkeypatch):
+    monkeypatch.setattr("corank.data.scoring.is_small", lambda _: is_small)
     rng = np.random.default_rng(n + d)
     X = (rng.integers(0, n_values, (n, d)) - 1.0).astype(dtype)
     X[rng.random((n, d)) < 0.2] = -0.0
@@ -37,9 +37,9 @@ def test_stored_zeros_do_not_make_rows_differ():
     assert first_equals(X).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("is_light", [False, True])
-def test_rows_with_nan_equal_none(is_light, monkeypatch):
-    monkeypatch.setattr("corank.data.scoring.is_light", lambda _: is_light)
+@pytest.mark.parametrize("is_small", [False, True])
+def test_rows_with_nan_equal_none(is_small, monkeypatch):
+    monkeypatch.setattr("corank.data.scoring.is_small", lambda _: is_small)
     X = np.array([[np.nan, 1.0], [2.0, 1.0], [np.nan, 1.0], [2.0, 1.0]])
     assert first_equals(X).tolist() == [0, 1, 2, 1]
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from corank.errors import InputError
 from corank.metrics import evaluate
-from corank.metrics.names import MEASURES
+from corank.metrics.names import METRICS
 from read_page import Page
 
-ALL = [f"{name}@3" if measure.cut == "needed" else name for name, measure in MEASURES.items()]
+ALL = [f"{name}@3" if measure.cut == "needed" else name for name, measure in METRICS.items()]
 rows = st.lists(
     st.tuples(st.one_of(st.just(np.nan), st.integers(0, 3)), st.integers(0, 4), st.sampled_from("abc")),
     min_size=1,

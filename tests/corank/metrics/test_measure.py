@@ -12,12 +12,12 @@ import pytest
 
 from corank import metrics
 from corank.errors import InputError
-from corank.metrics import MEASURES, Measure
+from corank.metrics import METRICS, Metric
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "metrics.md"
 # rows of the table of names: | `name...` ... | `function` |
 IN_GUIDE = re.findall(r"^\| `([A-Za-z-]+)[^|]*\| `(\w+)` \|", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-every = pytest.mark.parametrize("measure", MEASURES.values(), ids=list(MEASURES))
+every = pytest.mark.parametrize("measure", METRICS.values(), ids=list(METRICS))
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ def test_it_is_exported_documented_and_in_the_guide(measure):
 
 
 def test_the_guide_names_no_other():
-    assert sorted(IN_GUIDE) == sorted((measure.name, measure.__name__) for measure in MEASURES.values())
+    assert sorted(IN_GUIDE) == sorted((measure.name, measure.__name__) for measure in METRICS.values())
 
 
 @every
 def test_the_call_takes_its_parameters_and_refuses_others(problem, measure):
     k = 4 if measure.cut == "needed" else None
     values = {"rel": 2.0, "alpha": 0.5, "p": 0.3, "max_grade": 5.0}
-    known = set(inspect.signature(Measure.__call__).parameters)
+    known = set(inspect.signature(Metric.__call__).parameters)
     for key, _ in measure.params:
         assert key in known
         name = f"{measure.name}({key}={values[key]})" + ("" if k is None else "@4")

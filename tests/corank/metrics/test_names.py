@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from corank.errors import InputError
 from corank.metrics import names
-from corank.metrics.names import MEASURES, parse_metric
+from corank.metrics.names import METRICS, parse_metric
 
 
-@given(st.sampled_from(sorted(MEASURES)), st.integers(1, 1000), st.integers(-3, 5), st.booleans())
+@given(st.sampled_from(sorted(METRICS)), st.integers(1, 1000), st.integers(-3, 5), st.booleans())
 def test_a_canonical_name_is_read_back_as_itself(name, cut, value, upper):
-    measure = MEASURES[name]
+    measure = METRICS[name]
     params = ",".join(f"{key}={value}" for key, _ in measure.params)
     text = name + (f"({params})" if params else "") + ("" if measure.cut == "none" else f"@{cut}")
     metric = parse_metric(text.upper() if upper and not params else text)
@@ -79,12 +79,12 @@ def test_a_near_name_is_suggested_and_a_far_one_is_not(text, guess):
 
 
 def test_a_name_may_contain_digits(monkeypatch):
-    monkeypatch.setitem(names._BY_FOLDED_SPELLING, "f1", MEASURES["P"])
+    monkeypatch.setitem(names._BY_FOLDED_SPELLING, "f1", METRICS["P"])
     assert parse_metric("F1(rel=2)@3") == parse_metric("P(rel=2)@3")
 
 
 def test_no_spelling_means_two_metrics():
-    spellings = [s.casefold() for measure in MEASURES.values() for s in set(map(str.casefold, measure.spellings))]
+    spellings = [s.casefold() for measure in METRICS.values() for s in set(map(str.casefold, measure.spellings))]
     assert len(spellings) == len(set(spellings))
 
 

@@ -106,7 +106,7 @@ def test_it_is_a_prior_ranker():
     asked = np.r_[1.0, 1.0, np.zeros(10)]
     y = (X[:, 0] + X[:, 1] - X[:, 5] > 1).astype(float)
     y[20:] = np.nan
-    model = corank.base.OnTop(BM25(query=asked), corank.RankRLS()).fit(X, y)
+    model = corank.base.ResidualRanker(BM25(query=asked), corank.RankRLS()).fit(X, y)
     assert model.slope_ > 0
     np.testing.assert_allclose(
         model.predict(X), model.slope_ * BM25(query=asked).fit(X).predict(X) + model.ranker_._score_rows(X)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank.base.smooth import Smooth
+from corank.base.smooth import NeighborSmoother
 from experiments.few_judgements.problems import TopicPool
 from some_stories import made_texts
 
@@ -19,5 +19,5 @@ def pool():
     X = vectoriser.transform(texts)
     named = {topic: (X @ vectoriser.transform([topic]).T).toarray()[:, 0] for topic in about}
     with pytest.warns(UserWarning, match="X has 300 rows"):
-        smooth = Smooth(n_components=20, random_state=0).fit(X).transform(X)
+        smooth = NeighborSmoother(n_components=20, random_state=0).fit(X).transform(X)
     return TopicPool("made up", X, smooth, np.arange(300) % 3 == 0, about, named)

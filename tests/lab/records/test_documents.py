@@ -131,7 +131,7 @@ def test_nesting_that_is_too_deep_is_refused():
 
 @pytest.mark.parametrize(
     "header", [
-        "To: " + "(" * 3000, "To: \nContent-Disposition: base64)],",
+        "To: " + "(" * 3000, "To: " + '"' * 32_000, "To: \nContent-Disposition: base64)],",
         "Content-Type: ]\\:=\nContent-Disposition: @text\0;.*",
     ],
 )  # fmt: skip

@@ -102,6 +102,10 @@ DUPLICATES: dict[str, Row | tuple[Row, Row]] = {
     "title and year only": (
         replace(BARE, title=ROW.title, year=2001), replace(BARE, title=ROW.title + ".", year=2001)
     ),
+    "title and year against a whole record": (replace(BARE, title=ROW.title, year=2001), ROW),
+    "title and year, one with a text": (
+        replace(BARE, title=ROW.title, year=2001), replace(BARE, title=ROW.title, year=2001, abstract=TEXT)
+    ),
     "title, year and a short text": (
         replace(BARE, title=ROW.title, year=2001, abstract="In rats."),
         replace(BARE, title=ROW.title, year=2001, abstract="In rats."),
@@ -136,6 +140,7 @@ DISTINCT: dict[str, tuple[Row, Row]] = {
     "erratum": (ROW, replace(ROW, title="Erratum: " + ROW.title, pages="400", abstract="")),
     "comment on the same page": (ROW, replace(ROW, title="Comment on: " + ROW.title, abstract="")),
     "comment with the same title": (ROW, replace(ROW, author="Doe, B", pages="300", abstract="")),
+    "title and another year against a whole record": (replace(BARE, title=ROW.title, year=2005), ROW),
     "comment of which little is known": (
         replace(ROW, author="", volume="", pages=""), replace(ROW, author="", volume="", pages="", abstract="")
     ),
@@ -162,9 +167,6 @@ DISTINCT: dict[str, tuple[Row, Row]] = {
     ),
     "title only, other years": (
         replace(BARE, title=ROW.title, year=2001), replace(BARE, title=ROW.title, year=2002)
-    ),
-    "title and year, one with a text": (
-        replace(BARE, title=ROW.title, year=2001), replace(BARE, title=ROW.title, year=2001, abstract=TEXT)
     ),
     "introductions with the same number in two files": (
         replace(BARE, title="Introduction", id="7"), replace(BARE, title="Introduction", id="7")

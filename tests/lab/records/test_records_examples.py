@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corank_lab.records.columns import normalise_name
+from corank_lab.records.columns import LabelCounts, label_of_notes, normalise_name
 from corank_lab.records.evidence import first_author_words, first_page, same_journal
 from corank_lab.records.identity import (
     comparable_title,
@@ -19,7 +19,6 @@ from corank_lab.records.identity import (
     replaced_words,
     title_similarity,
 )
-from corank_lab.records.labels import LabelCounts, label_of_notes
 from corank_lab.records.output import family_of, one_cell
 from corank_lab.records.parsers.bibtex import decode_latex
 from corank_lab.records.records import Records

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from corank.cli.options import ColumnOptions
 from corank.cli.output import make_console, print_json, show
-from corank.cli.rows import ColumnOptions
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def evaluate_with_cheap(
     as_json: bool, force: bool,
 ) -> None:  # fmt: skip
     """Print human only, cheap only and corrected values of runs; exit with status 1 if a run is much worse."""
-    from corank.cli.learn.predictions import read_run_file, read_truth
+    from corank.cli.rows import read_run_file, read_truth
     from corank.console import printable
     from corank.data.io.compressed import require_text_place, write_text
     from corank.metrics.cheap.report import fields, losses, sentences, tables
@@ -78,10 +78,10 @@ def evaluate_drawn(
     columns: ColumnOptions, *, as_json: bool,
 ) -> None:  # fmt: skip
     """Print the estimates from human grades of drawn documents."""
-    from corank.cli.learn.predictions import read_run_file, read_truth
+    from corank.cli.rows import read_run_file, read_truth
     from corank.clicks.sequential import InterleavingTest
     from corank.console import printable
-    from corank.data.io.judgements.reading import read_judgements
+    from corank.data.io.judgements import read_judgements
     from corank.data.io.trec import Qrels
     from corank.metrics.cheap.documents import evaluate_documents
     from corank.metrics.conventions import find_convention
@@ -182,10 +182,9 @@ def suggest_for_evaluation(
     """Draw documents whose human grades decide between runs, and write them with their probabilities."""
     import numpy as np
 
-    from corank.cli.learn.predictions import read_run_file, read_truth
-    from corank.cli.output import emit
-    from corank.data.io.compressed import STANDARD, is_stream, require_text_place, write_text
-    from corank.data.io.table_text import csv_text
+    from corank.cli.output import emit_rows
+    from corank.cli.rows import read_run_file, read_truth
+    from corank.data.io.compressed import require_text_place
     from corank.metrics.cheap.documents import document_weights, gains, sample_documents, with_frame
     from corank.metrics.conventions import find_convention
     from corank.text import read_document_fields
@@ -218,25 +217,21 @@ def suggest_for_evaluation(
         )
         for pair, pi, share, time in zip(chosen, *sampled[1:], strict=True)
     ]
-    if as_json and output is None:
-        print_json("suggest", {"columns": header, "rows": lines})
-        return
-    with write_text(output or STANDARD, overwrite=force) as stream:
-        stream.write(csv_text([header, *lines], keep_formulas=keep_formulas).encode(errors="surrogateescape"))
-    if output is None or is_stream(output):
-        return
-    said = (
+    sentence = (
         f"wrote {output}: {len(lines)} documents of {len({query for query, _ in chosen})} queries, in the order of "
         f"the draw. Fill the column rating, or grade them with corank lab; then corank evaluate RUN... --gold "
         f"GRADES --drawn {output} -m {metric}."
     )
-    emit(as_json, "suggest", {"output": output, "n": len(lines), "metric": metric}, said)
+    emit_rows(
+        "suggest", [header, *lines], output, as_json=as_json, force=force, keep_formulas=keep_formulas,
+        sentence=sentence, metric=metric,
+    )  # fmt: skip
 
 
 def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
     """Write one HTML page with a plot of each metric: systems before and after the correction."""
-    from corank.comparison.report.blocks import BulletList, Document, Paragraph, Plot, Section
-    from corank.comparison.report.charts import IntervalRow, interval_chart
+    from corank.comparison.charts import IntervalRow, interval_chart, plot
+    from corank.comparison.report import Document, bullets, paragraph, part
     from corank.data.durable.atomic import atomic_file
     from corank.metrics.cheap.report import sentences, tables
 
@@ -253,14 +248,12 @@ def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
         described = "; ".join(f"{row.name} {row.mean:.3f}, {row.low:.3f} to {row.high:.3f}" for row in rows)
         caption = f"Means with {result.level:.0%} intervals, before and after the correction by cheap grades."
         chart = interval_chart(rows, result.metric)
-        plot = Plot.of(chart, f"m{number}", result.metric, described, caption, is_lone=True)
+        drawn = plot(chart, f"m{number}", result.metric, described, caption, is_lone=True)
         lines = sentences(result, found.these_queries)
-        sections.append(Section(f"m{number}", result.metric, [
-            Paragraph(lines[0], "verdict"), plot,
-            BulletList(tuple(lines[1:])), *tables(result),
-        ]))  # fmt: skip
+        opening = [paragraph(lines[0], "verdict"), drawn, bullets(lines[1:])]
+        sections.append(part(f"m{number}", result.metric, [*opening, *tables(result)]))
     if found.notes:
-        sections.append(Section("notes", "Notes", [BulletList(found.notes)]))
+        sections.append(part("notes", "Notes", [bullets(found.notes)]))
     title = f"{len(found.systems)} runs, {len(found.gold)} of {len(found.query_ids)} queries with human grades"
     with atomic_file(path, overwrite=force) as scratch:
         scratch.write_text(Document(title, sections).html(), encoding="utf-8")

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import (
-    INTERRUPTED,
-    Convention,
-    Data,
-    Drop,
-    IdColumn,
-    Json,
-    JudgeColumn,
-    JudgeRule,
-    Judges,
-    Keep,
-    Label,
-    Prior,
-    Qid,
-    Seed,
-)
+from corank.cli.options import INTERRUPTED, Convention, Data, Json, JudgedColumns, Prior, Seed
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -39,7 +25,7 @@ def compare(
         str | None,
         typer.Option(
             "--models",
-            help="Methods, separated by commas: rankrls, crr, lcra, lightgbm, ...; seven by default.",
+            help="Methods, separated by commas: rankrls, crr, lcra, lightgbm, ...; eleven by default.",
             show_default=False,
         ),
     ] = None,
@@ -82,13 +68,8 @@ def compare(
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    judges: Judges = JudgeRule.median,
-    judge_column: JudgeColumn = None,
+    *,
+    columns: JudgedColumns,
     force: Annotated[bool, typer.Option("--force", help="Replace the study of other data in the folder.")] = False,
 ) -> None:
     """Compare rankers by nested cross-validation over queries, choose one, and save it; a second run continues."""
@@ -104,12 +85,11 @@ def compare(
         require_exists(path)
 
     from corank.cli.learn.models import parse_features, resolve_features
-    from corank.cli.rows import ColumnOptions, read_rows
+    from corank.cli.rows import read_rows
     from corank.comparison import compare as run
     from corank.comparison.methods import DEFAULT, QUICK, find_methods
-    from corank.comparison.report import write
-    from corank.comparison.results import STUDY, study_record
-    from corank.comparison.study import FRACTIONS
+    from corank.comparison.study import FRACTIONS, STUDY, study_record
+    from corank.comparison.study_report import write
     from corank.data.io.read import open_source, read
     from corank.metrics import parse_metric
     from corank.metrics.conventions import find_convention
@@ -121,9 +101,6 @@ def compare(
     find_convention(convention)
     for metric in metrics or ():
         parse_metric(metric)
-    columns = ColumnOptions(
-        label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
-    )
     sources = [open_source(path) for path in data]
     refuse_preferences(sources[0])
     rows = read_rows(sources, columns, needs_labels=True, unjudged=marker)
@@ -132,8 +109,8 @@ def compare(
         prior_columns = resolve_features(prior_features, "--prior", rows.names, rows.X.shape[1])
     more = None
     if pools:
-        ignored = [*(drop or ()), *([label] if label else [])] if rows.roles else None
-        unlabelled = ColumnOptions(qid=qid, id_column=id_column, drop=ignored, keep=keep, judges="keep")
+        ignored = [*(columns.drop or ()), *([columns.label] if columns.label else [])] if rows.roles else None
+        unlabelled = replace(columns, label=None, drop=ignored, judge_column=None, judges="keep")
         more = read(pools, n_features=rows.X.shape[1], features=rows.names, **unlabelled.arguments(needs_labels=False))
     folder = output or Path("out/compare") / (_stem(data[0]) + ("-quick" if quick else ""))
     shares = QUICK_SHARES if quick else FRACTIONS

@@ -7,25 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import (
-    Convention,
-    Drop,
-    Force,
-    IdColumn,
-    Json,
-    JudgeColumn,
-    JudgeRule,
-    Judges,
-    Keep,
-    KeepFormulas,
-    Label,
-    Qid,
-    Seed,
-    Unjudged,
-)
+from corank.cli.options import Convention, Force, Json, JudgedColumns, KeepFormulas, Seed, Unjudged
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from corank.data.collection import Dataset
+    from corank.data.io.text import TextFile
+    from corank.data.io.trec import Qrels
+    from corank.data.judges import JudgeGrades
     from corank.metrics import Evaluation, PairedTest
 
 
@@ -77,19 +69,13 @@ def evaluate(
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     unjudged: Unjudged = None,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    judges: Judges = JudgeRule.median,
-    judge_column: JudgeColumn = None,
+    *,
+    columns: JudgedColumns,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Compute metrics of a ranking, and test the difference from other rankings."""
-    from corank.cli.learn.predictions import evaluate_predictions, read_truth
-    from corank.cli.rows import ColumnOptions
+    from corank.cli.rows import read_truth
     from corank.data.io.compressed import require_text_place
     from corank.data.queries import Queries
     from corank.errors import InputError
@@ -103,9 +89,6 @@ def evaluate(
     find_convention(convention)
     for name in names:
         parse_metric(name)
-    columns = ColumnOptions(
-        label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
-    )
     if gold is not None:
         from corank.cli.learn.cheap import evaluate_drawn, evaluate_with_cheap, is_drawn
 
@@ -150,16 +133,72 @@ def evaluate(
     (_print_json if as_json else _print_tables)(evaluation, tests, n_absent)
 
 
+def evaluate_predictions(
+    path: Path, predictions: Path, truth: Qrels | Dataset, metrics: list[str], convention: str
+) -> Evaluation:
+    """Evaluate a score file (one number per line, aligned with the truth) or a TREC run."""
+    from corank.cli.rows import first_words
+    from corank.data.io.judgements import JSON
+    from corank.data.io.search_responses import as_run, read_responses
+    from corank.data.io.table_text import suffix_of
+    from corank.data.io.text import open_text
+    from corank.data.io.trec import RUN_COLUMNS, read_scores
+    from corank.errors import InputError
+    from corank.metrics import evaluate as evaluate_scores
+    from corank.metrics import evaluate_run
+
+    if suffix_of(predictions) in JSON:
+        return evaluate_run(
+            truth, as_run(read_responses(predictions), str(predictions)), metrics, convention=convention
+        )
+    text = open_text(predictions)
+    words = first_words(text)
+    if len(words) == len(RUN_COLUMNS):
+        if truth.docids is None or truth.qid is None:
+            missing = "documents" if truth.docids is None else "queries"
+            raise InputError(f"{path} has no ids of {missing}, so the run {text} cannot be matched; pass a score file.")
+        return evaluate_run(truth, text, metrics, convention=convention)
+    if len(words) > 1 and b":" in words[1]:
+        raise InputError(f"{text} is LETOR text, not predictions; pass the truth first, then its predictions.")
+    if len(words) != 1:
+        raise InputError(
+            f"{text} has {len(words)} columns; expected one score per line, as corank rank writes it, or a TREC "
+            f"run: {' '.join(RUN_COLUMNS)}."
+        )
+    scores = read_scores(text)
+    n_rows = len(truth.y if truth.judged is None else truth.judged.document_of)
+    if len(scores) != n_rows:
+        raise InputError(f"{text} has {len(scores)} scores for {n_rows} rows of {path}; pass one per row.")
+    if truth.judged is not None:
+        scores = _scores_of_documents(scores, truth.judged, text)
+    return evaluate_scores(truth.y, scores, truth.qid, metrics, convention=convention, docids=truth.docids)
+
+
+def _scores_of_documents(scores: NDArray[np.float64], judged: JudgeGrades, text: TextFile) -> NDArray[np.float64]:
+    """Return one score per document; raise `InputError` if rows of a document have different scores."""
+    import numpy as np
+
+    from corank.errors import InputError
+
+    result = scores[judged.first]
+    differs = np.flatnonzero(result[judged.document_of] != scores)
+    if len(differs):
+        row = int(differs[0])
+        first = int(judged.first[judged.document_of[row]])
+        raise InputError(
+            f"{text} has the scores {scores[first]:g} and {scores[row]:g} for rows {first + 1} and {row + 1}, which "
+            "are judgements of the same document; score both alike, or pass --judges keep."
+        )
+    return result
+
+
 def _write_per_query(path: Path, evaluation: Evaluation, force: bool, keep_formulas: bool) -> None:
-    from corank.data.io.compressed import write_text
-    from corank.data.io.table_text import csv_text
+    from corank.data.io.table_text import write_rows
 
     columns = [result.values.tolist() for result in evaluation.values()]
     rows = zip(evaluation.query_ids.tolist(), *columns, strict=True)
     lines = [["qid", *evaluation], *([str(query), *map(repr, values)] for query, *values in rows)]
-    with write_text(path, overwrite=force) as stream:
-        text = csv_text(lines, separator="\t", keep_formulas=keep_formulas)
-        stream.write(text.encode(errors="surrogateescape"))
+    write_rows(path, lines, overwrite=force, separator="\t", keep_formulas=keep_formulas)
 
 
 def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:

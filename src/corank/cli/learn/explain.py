@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.options import Data, Drop, Force, IdColumn, Json, Keep, Label, ModelFile, Qid
+from corank.cli.options import ColumnOptions, Data, Force, Json, ModelFile
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
     from corank.base.explanation import Explanation
-    from corank.data.collection import Collection
+    from corank.data.collection import Dataset
 
 
 def explain(
@@ -27,11 +28,8 @@ def explain(
     plot: Annotated[
         Path | None, typer.Option(help="PNG or SVG file for a plot.", dir_okay=False, metavar="FILE")
     ] = None,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    drop: Drop = None,
-    keep: Keep = None,
+    *,
+    columns: ColumnOptions,
     force: Force = False,
 ) -> None:
     """
@@ -42,7 +40,7 @@ def explain(
     """
     from corank.base.explanation import SHOWN, explained
     from corank.cli.learn.models import last_step, load_ranker, preferred_layout
-    from corank.cli.rows import ColumnOptions, read_rows
+    from corank.cli.rows import read_rows
     from corank.data.column_roles import column_name
     from corank.data.durable.atomic import require_place
     from corank.data.routing import columns_were_checked
@@ -57,8 +55,9 @@ def explain(
     ranker = fitted.ranker
     if isinstance(last_step(ranker), LabelRanker):
         raise InputError(f"{model} contains a {type(ranker).__name__}, which ranks labels; pass a ranker of rows.")
-    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judges="keep")
-    rows = read_rows(data, columns, needs_labels=False, model=fitted, layout=preferred_layout(ranker))
+    rows = read_rows(
+        data, replace(columns, judges="keep"), needs_labels=False, model=fitted, layout=preferred_layout(ranker)
+    )
     chosen = _rows_of(pair, rows, str(data[0]))
     with columns_were_checked():
         explanation = explained(
@@ -75,7 +74,7 @@ def explain(
             typer.echo(f"wrote {plot}")
 
 
-def _rows_of(pair: tuple[str, str], rows: Collection, source: str) -> tuple[int, int]:
+def _rows_of(pair: tuple[str, str], rows: Dataset, source: str) -> tuple[int, int]:
     """Return the two rows; a document of several queries is taken from the one query that has both."""
     first, second = (_candidates(name, rows, source) for name in pair)
     if len(first) == len(second) == 1:
@@ -90,7 +89,7 @@ def _rows_of(pair: tuple[str, str], rows: Collection, source: str) -> tuple[int,
     raise InputError(f"{source} has document {name!r} in several rows, such as {shown}; pass row numbers instead.")
 
 
-def _candidates(name: str, rows: Collection, source: str) -> list[int]:
+def _candidates(name: str, rows: Dataset, source: str) -> list[int]:
     import numpy as np
 
     from corank.errors import InputError
@@ -106,7 +105,7 @@ def _candidates(name: str, rows: Collection, source: str) -> list[int]:
     return [int(name) - 1]
 
 
-def _called(pair: tuple[str, str], rows: Collection, chosen: tuple[int, int]) -> tuple[str, str]:
+def _called(pair: tuple[str, str], rows: Dataset, chosen: tuple[int, int]) -> tuple[str, str]:
     """Return the labels of the rows: document ids, or row numbers."""
     names = [
         name if rows.docids is not None and rows.docids[row] == name else f"row {row + 1}"

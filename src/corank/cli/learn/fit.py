@@ -13,19 +13,11 @@ from corank.cli.options import (
     Assignments,
     Config,
     Data,
-    Drop,
     Force,
-    IdColumn,
     Json,
-    JudgeColumn,
-    JudgeRule,
-    Judges,
-    Keep,
-    Label,
+    JudgedColumns,
     ModelOutput,
     Prior,
-    Qid,
-    QueryScale,
     Scaling,
     Seed,
     Unjudged,
@@ -34,97 +26,55 @@ from corank.cli.options import (
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """Options of `corank fit`, by the names of its parameters."""
+    """Options of `corank fit`."""
 
-    data: list[Path]
-    model: str
-    output: Path
-    loss: str | None
-    penalty: str | None
-    scorer: str | None
-    iterations: int | None
-    time_limit: float | None
-    deploy: str | None
-    loop: str | None
-    eta: str | None
-    mix: float | None
-    coupling: float | None
-    views: str | None
-    prior: str | None
-    scale: QueryScale | None
-    seed: int
-    unjudged: float | None
-    label: str | None
-    qid: str | None
-    id_column: str | None
-    drop: list[str] | None
-    keep: list[str] | None
-    judges: JudgeRule
-    judge_column: str | None
-    valid: Path | None
-    metric: str
-    convention: str
-    pairs: Path | None
-    assignments: list[str] | None
-    cluster: str | None
-    as_json: bool
-    force: bool
-
-
-def fit(
-    data: Data,
-    output: ModelOutput,
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="Model: auto-ranker, spd, lambdarank, ...")
-    ] = "auto-ranker",
-    loss: Annotated[str | None, typer.Option(help="Loss: hinge, squared, logistic, ...")] = None,
+    data: Data
+    output: ModelOutput
+    model: Annotated[str, typer.Option("--model", "-m", help="Model: auto-ranker, spd, lambdarank, ...")] = (
+        "auto-ranker"
+    )
+    loss: Annotated[str | None, typer.Option(help="Loss: hinge, squared, logistic, ...")] = None
     penalty: Annotated[
         str | None,
         typer.Option(
             "--alpha", "--lambda", help="Weight of the penalty; for lambdarank, its lambdas: ndcg@10, map, ..."
         ),
-    ] = None,
-    scorer: Annotated[str | None, typer.Option(help="Scoring function of lambdarank: linear, mlp, trees.")] = None,
-    iterations: Annotated[int | None, typer.Option(help="Number of stochastic steps.")] = None,
+    ] = None
+    scorer: Annotated[str | None, typer.Option(help="Scoring function of lambdarank: linear, mlp, trees.")] = None
+    iterations: Annotated[int | None, typer.Option(help="Number of stochastic steps.")] = None
     time_limit: Annotated[
         float | None,
         typer.Option(help="Seconds after which auto-ranker tries no further candidate.", metavar="SECONDS"),
-    ] = None,
+    ] = None
     deploy: Annotated[
         str | None,
         typer.Option("--for", help="Average only what an engine can run: opensearch, sql, ...", metavar="TARGET"),
-    ] = None,
+    ] = None
     loop: Annotated[
         str | None,
         typer.Option(
             help="Distribution of sampled pairs, uniform over: pairs, query (queries first), rows (rows first); or a "
             "loop of sofia-ml: rank = rows, query-norm-rank = query, roc = pairs of all rows."
         ),
-    ] = None,
-    eta: Annotated[str | None, typer.Option(help="Learning rate: pegasos, constant, sqrt, adagrad.")] = None,
-    mix: Annotated[float | None, typer.Option(help="Weight of regression, 0 (ranking only) to 1.")] = None,
-    coupling: Annotated[float | None, typer.Option(help="Weight of the agreement between views.")] = None,
+    ] = None
+    eta: Annotated[str | None, typer.Option(help="Learning rate: pegasos, constant, sqrt, adagrad.")] = None
+    mix: Annotated[float | None, typer.Option(help="Weight of regression, 0 (ranking only) to 1.")] = None
+    coupling: Annotated[float | None, typer.Option(help="Weight of the agreement between views.")] = None
     views: Annotated[
         str | None,
         typer.Option(help="Number of random views, or their features: 1-23/24-46, title,body/age.", metavar="VIEWS"),
-    ] = None,
-    prior: Prior = None,
-    scale: Scaling = None,
-    seed: Seed = 0,
-    unjudged: Unjudged = None,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    judges: Judges = JudgeRule.median,
-    judge_column: JudgeColumn = None,
+    ] = None
+    prior: Prior = None
+    scale: Scaling = None
+    seed: Seed = 0
+    unjudged: Unjudged = None
+    columns: JudgedColumns
     valid: Annotated[
         Path | None,
         typer.Option(help="Judged rows to choose alpha or the stopping time, and to evaluate.", metavar="FILE"),
-    ] = None,
-    metric: Annotated[str, typer.Option(help="Metric of --valid.")] = "nDCG@10",
-    convention: Annotated[str, typer.Option(help="Convention of --metric: corank, letor4, trec_eval, ...")] = "corank",
+    ] = None
+    metric: Annotated[str, typer.Option(help="Metric of --valid.")] = "nDCG@10"
+    convention: Annotated[str, typer.Option(help="Convention of --metric: corank, letor4, trec_eval, ...")] = "corank"
     pairs: Annotated[
         Path | None,
         typer.Option(
@@ -132,8 +82,8 @@ def fit(
             "from 1 if there are none.",
             metavar="FILE",
         ),
-    ] = None,
-    assignments: Assignments = None,
+    ] = None
+    assignments: Assignments = None
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -141,15 +91,15 @@ def fit(
             "processes.",
             metavar="ADDRESS",
         ),
-    ] = None,
-    config: Config = None,
-    as_json: Json = False,
-    force: Force = False,
-) -> None:
-    """Learn a ranker from judged and unjudged rows, and save it; Ctrl-C saves the current state."""
-    options = {name: value for name, value in locals().items() if name != "config"}
+    ] = None
+    config: Config = None
+    as_json: Json = False
+    force: Force = False
 
+
+def fit(options: FitOptions) -> None:
+    """Learn a ranker from judged and unjudged rows, and save it; Ctrl-C saves the current state."""
     import_scikit_learn()
     from corank.cli.learn.fitting import run_fit
 
-    run_fit(FitOptions(**options))
+    run_fit(options)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import typer
@@ -39,10 +39,9 @@ from corank.cli.learn.models import (
     preferred_layout,
     resolve_features,
 )
-from corank.cli.learn.preferences import read_preferences
-from corank.cli.options import INTERRUPTED, QueryScale
+from corank.cli.options import INTERRUPTED, ColumnOptions
 from corank.cli.output import emit
-from corank.cli.rows import ColumnOptions, read_rows, row_names
+from corank.cli.rows import read_preferences, read_rows, row_names
 from corank.data.column_roles import column_name, list_names
 from corank.data.durable.atomic import require_place
 from corank.data.io.read import detect_format
@@ -87,7 +86,7 @@ class ModelSpec:
 
     ranker: Any
     prior: Features | None  # features whose mean is the prior
-    scale: QueryScale | None
+    scale: Literal["minmax", "zscore"] | None
 
     @property
     def name(self) -> str:
@@ -98,12 +97,12 @@ class ModelSpec:
         """Return a ranker, by default the own one, with prior and scaling."""
         ranker = self.ranker if ranker is None else ranker
         if self.prior is not None:
-            ranker = corank.base.OnTop(corank.ColumnMean(self.prior), ranker)
+            ranker = corank.base.ResidualRanker(corank.ColumnMean(self.prior), ranker)
         if self.scale is None:
             return ranker
         from sklearn.pipeline import Pipeline  # takes long to import
 
-        return Pipeline([("scale", corank.QueryScaler(self.scale.value)), ("rank", ranker)])
+        return Pipeline([("scale", corank.QueryScaler(self.scale)), ("rank", ranker)])
 
     def fit(self, pipeline: Any, rows: RankingData, **more: Any) -> None:
         """Fit a pipeline to rows."""
@@ -155,8 +154,9 @@ def build_model(options: FitOptions) -> ModelSpec:
 
 def _fit_label_ranker(ranker: LabelRanker, options: FitOptions) -> None:
     for_queries = {
-        "--prior": options.prior, "--scale": options.scale, "--unjudged": options.unjudged, "--qid": options.qid,
-        "--valid": options.valid, "--pairs": options.pairs, "--json": options.as_json or None,
+        "--prior": options.prior, "--scale": options.scale, "--unjudged": options.unjudged,
+        "--qid": options.columns.qid, "--valid": options.valid, "--pairs": options.pairs,
+        "--json": options.as_json or None,
     }  # fmt: skip
     unusable = next((name for name, value in for_queries.items() if value is not None), None)
     if unusable is not None:
@@ -208,16 +208,9 @@ def read_data(options: FitOptions, model: ModelSpec) -> TrainingData:
 
 
 def _columns(options: FitOptions) -> ColumnOptions:
-    qid = "none" if options.loop in IGNORE_QUERIES else options.qid
-    return ColumnOptions(
-        label=options.label,
-        qid=qid,
-        id_column=options.id_column,
-        drop=options.drop,
-        keep=options.keep,
-        judge_column=options.judge_column,
-        judges="keep" if options.pairs is not None else options.judges.value,
-    )
+    qid = "none" if options.loop in IGNORE_QUERIES else options.columns.qid
+    judges = "keep" if options.pairs is not None else options.columns.judges
+    return replace(options.columns, qid=qid, judges=judges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,18 +377,18 @@ def fit_partitioned(model: Any, options: FitOptions) -> tuple[dict[str, Any], st
     from corank.deploy.distributed import Parts, fit_parts
 
     need_all_rows: Mapping[str, object] = {
-        "--prior": options.prior, "--loop": options.loop in IGNORE_QUERIES, "--qid none": options.qid == "none",
+        "--prior": options.prior, "--loop": options.loop in IGNORE_QUERIES, "--qid none": options.columns.qid == "none",
         "--pairs": options.pairs, "--valid": options.valid,
     }  # fmt: skip
     if option := next((name for name, value in need_all_rows.items() if value not in (None, False)), None):
         raise InputError(f"{option} needs all rows at once, but the data is in parts; leave it out, or join the parts.")
-    began = time.perf_counter()
+    columns, began = options.columns, time.perf_counter()
     with _client(options.cluster) as client:
         # Path removed one slash of an address
         sources = [_ADDRESS.sub(r"\1://", str(path)) for path in options.data]
         parts = Parts(
-            sources, client, verbose=sys.stderr.isatty(), unjudged=options.unjudged, y=options.label, qid=options.qid,
-            docid=options.id_column, drop=options.drop or (), keep=options.keep or (),
+            sources, client, verbose=sys.stderr.isatty(), unjudged=options.unjudged, y=columns.label, qid=columns.qid,
+            docid=columns.id_column, drop=columns.drop or (), keep=columns.keep or (),
         )  # fmt: skip
         fit_parts(model, parts)
         workers_ready = getattr(parts.engine, "ready", {})

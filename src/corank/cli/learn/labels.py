@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from corank.cli.learn.models import last_step
-from corank.cli.rows import ColumnOptions, FittedModel, require_model_features, say_columns, say_order
-from corank.data.collection import Collection
+from corank.cli.options import ColumnOptions
+from corank.cli.rows import FittedModel, require_model_features, say_columns, say_order
+from corank.data.collection import Dataset
 from corank.data.column_roles import require_same_features
 from corank.data.durable.atomic import require_place
 from corank.data.io.read import open_source, read
@@ -76,7 +77,7 @@ def label_lines(model: FittedModel, data: Sequence[Path], columns: ColumnOptions
     return [head, *(",".join(map(repr, row)) + "\n" for row in utilities.tolist())]
 
 
-def _examples(path: Path, columns: ColumnOptions, known: list[str] | None) -> tuple[Collection, Any]:
+def _examples(path: Path, columns: ColumnOptions, known: list[str] | None) -> tuple[Dataset, Any]:
     """Return the features of a file, and its labels: a DataFrame, or classes."""
     source = open_source(path)
     rows = read(source, **replace(columns, judges="keep").arguments(needs_labels=False))
@@ -95,7 +96,7 @@ def _examples(path: Path, columns: ColumnOptions, known: list[str] | None) -> tu
     return X, frame(np.asarray(rows.X[:, i], dtype=np.float64), columns=names)
 
 
-def _split_labels(rows: Collection, known: list[str] | None, source: object) -> tuple[Collection, list[str]]:
+def _split_labels(rows: Dataset, known: list[str] | None, source: object) -> tuple[Dataset, list[str]]:
     """Return the features of a file, and the names of its labels."""
     if rows.names is None:
         return rows, []
@@ -108,4 +109,4 @@ def _split_labels(rows: Collection, known: list[str] | None, source: object) -> 
     if wanted == rows.names:
         return rows, []
     kept = [rows.names.index(name) for name in wanted]
-    return Collection(np.ascontiguousarray(rows.X[:, kept]), rows.y, wanted), names
+    return Dataset(np.ascontiguousarray(rows.X[:, kept]), rows.y, wanted), names

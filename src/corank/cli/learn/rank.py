@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from corank.cli.options import (
-    Data,
-    Drop,
-    Force,
-    IdColumn,
-    Json,
-    Keep,
-    KeepFormulas,
-    Label,
-    ModelFile,
-    Qid,
-    RunTag,
-)
+from corank.cli.options import ColumnOptions, Data, Force, Json, KeepFormulas, ModelFile, RunTag
 from corank.cli.output import emit
-
-
-class ScoreFormat(StrEnum):
-    """Format of the output: one score per line, or a TREC run file."""
-
-    scores = "scores"
-    trec = "trec"
 
 
 def rank(
@@ -36,17 +16,14 @@ def rank(
     data: Data,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
     format: Annotated[
-        ScoreFormat | None,
+        Literal["scores", "trec"] | None,
         typer.Option(
             help="One score per line in input order, or a TREC run file.  [default: scores; trec for a fusion]",
             show_default=False,
         ),
     ] = None,
-    label: Label = None,
-    qid: Qid = None,
-    id_column: IdColumn = None,
-    drop: Drop = None,
-    keep: Keep = None,
+    *,
+    columns: ColumnOptions,
     tag: RunTag = "corank",
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
@@ -57,7 +34,6 @@ def rank(
 
     from corank.cli.learn.models import load_ranker
     from corank.cli.learn.scoring import ScoringRequest, write_scores
-    from corank.cli.rows import ColumnOptions
     from corank.data.io.compressed import is_stream, require_text_place, write_text
     from corank.deploy.persist.linear import LinearScorer
     from corank.errors import InputError
@@ -65,22 +41,21 @@ def rank(
     if model.suffix == ".json":
         from corank.cli.fuse import rank_runs
 
-        if format is ScoreFormat.scores or any((label, qid, id_column, drop, keep)):
+        if format == "scores" or columns != ColumnOptions():
             raise InputError("a fusion reads runs and writes a run; leave out --format scores and options of columns.")
         rank_runs(model, data, output, tag, as_json=as_json, force=force)
         return
-    if format is ScoreFormat.trec and output is None:
+    if format == "trec" and output is None:
         raise InputError("--format trec needs a file; name it with --output (- for standard output).")
     if as_json and (output is None or is_stream(output)):
         raise InputError("--json describes a written file, but the scores go to the screen; name a file with --output.")
     if output is not None:
         require_text_place(output, overwrite=force)
     fitted = load_ranker(model, data, only_scores=True)
-    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
     if not isinstance(fitted.ranker, LinearScorer) and _ranks_labels(fitted.ranker):
         from corank.cli.learn.labels import label_lines
 
-        if format is ScoreFormat.trec or qid is not None:
+        if format == "trec" or columns.qid is not None:
             raise InputError(f"{model} ranks labels, not the rows of queries; leave out --format trec and --qid.")
         lines = label_lines(fitted, data, columns, keep_formulas)
         if output is None:
@@ -92,7 +67,7 @@ def rank(
             sentence = f"wrote {output}: utilities of {lines[0].strip()} for {len(lines) - 1} rows"
             emit(as_json, "rank", {"output": output, "n_rows": len(lines) - 1}, sentence)
         return
-    request = ScoringRequest.of(fitted, data, columns, tag if format is ScoreFormat.trec else None)
+    request = ScoringRequest.of(fitted, data, columns, tag if format == "trec" else None)
     tally = write_scores(request, output, overwrite=force)
     if output is not None and not is_stream(output):
         n_queries = len(tally.queries) or 1

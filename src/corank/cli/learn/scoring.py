@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.cli.learn.models import nonzero_columns, preferred_layout, warn_of_absent_features
-from corank.cli.rows import ColumnOptions, FittedModel, read_rows, say_order
-from corank.core.jit import is_light
+from corank.cli.options import ColumnOptions
+from corank.cli.rows import FittedModel, read_rows, say_order
+from corank.core.jit import is_small
 from corank.data.io.compressed import STANDARD, is_stream, write_text
 from corank.data.io.group_files import group_file
 from corank.data.io.letor.stream import RowBlock, Scattered, changes, stream_letor, whole_queries
@@ -162,7 +163,7 @@ def _lines(request: ScoringRequest, blocks: Iterator[RowBlock], tally: Tally) ->
 
 
 def _number_lines(scores: NDArray[np.float64]) -> bytes:
-    if is_light(len(scores)):
+    if is_small(len(scores)):
         return "".join(f"{score!r}\n" for score in scores.tolist()).encode()
     from corank.core.parsing.digits import number_lines
 

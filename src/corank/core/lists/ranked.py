@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.core.jit import inline, jit, light
+from corank.core.jit import inline, jit, jit_when_large
 
 EXPONENTIAL, LINEAR, RELEVANT, BEST = 0, 1, 2, 3
 EXPECTED, GIVEN, BLOCK = 0, 1, 2
@@ -27,7 +27,7 @@ def _keep(best, value):  # type: ignore[no-untyped-def]
     best[0] = max(best[0], value)
 
 
-@light
+@jit_when_large
 def top_gains(grades, scores, starts, first, last, discounts, gain, threshold, ties, out):  # type: ignore[no-untyped-def]
     """
     Write the discounted gain of each query's first k rows, and the ideal one, to `out[q]`.
@@ -103,7 +103,7 @@ def retrieved_stop(scores, begin, end):  # type: ignore[no-untyped-def]
     return stop
 
 
-@light
+@jit_when_large
 def ranked_gains(gains, scores, starts, first, last, discounts, ties, out):  # type: ignore[no-untyped-def]
     """Write the (expected) discounted gain of each query, and the ideal one, to `out[q]`."""
     for q in range(first, last):
@@ -129,7 +129,7 @@ def ranked_gains(gains, scores, starts, first, last, discounts, ties, out):  # t
         out[q, 1] = ideal
 
 
-@light
+@jit_when_large
 def mean_of_ndcgs(gains, scores, starts, first, last, discounts, ties, out):  # type: ignore[no-untyped-def]
     """Write the mean over k = 1..n of each query's (expected) NDCG@k to `out[q]`; NaN without any gain."""
     for q in range(first, last):
@@ -156,7 +156,7 @@ def mean_of_ndcgs(gains, scores, starts, first, last, discounts, ties, out):  # 
         out[q] = total / (end - begin)
 
 
-@light
+@jit_when_large
 def precision_sums(relevant, scores, starts, first, last, cut, ties, out):  # type: ignore[no-untyped-def]
     """
     Write Σ over relevant rows at rank i ≤ `cut` of the precision at i, and the number of relevant rows.
@@ -192,7 +192,7 @@ def precision_sums(relevant, scores, starts, first, last, cut, ties, out):  # ty
         out[q, 1] = n_relevant
 
 
-@light
+@jit_when_large
 def first_relevant(relevant, scores, starts, first, last, weights, ties, out):  # type: ignore[no-untyped-def]
     """Write the (expected) weight of the rank of the first relevant row, 0 beyond them; NaN without such a row."""
     for q in range(first, last):
@@ -222,7 +222,7 @@ def first_relevant(relevant, scores, starts, first, last, weights, ties, out):  
         out[q] = value if any_relevant else np.nan
 
 
-@light
+@jit_when_large
 def precision_at_r(relevant, scores, starts, first, last, ties, out):  # type: ignore[no-untyped-def]
     """Write the (expected) share of relevant rows among the first R, R the number of relevant rows."""
     for q in range(first, last):
@@ -243,7 +243,7 @@ def precision_at_r(relevant, scores, starts, first, last, ties, out):  # type: i
         out[q] = hits / big_r if big_r > 0 else np.nan
 
 
-@light
+@jit_when_large
 def irrelevant_above(relevant, scores, starts, first, last, ties, out):  # type: ignore[no-untyped-def]
     """
     Write (1/R) Σ over relevant rows of 1 − min(irrelevant rows above it, R)/min(N, R), the binary preference.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import inline, jit, light
+from corank.core.jit import inline, jit, jit_when_large
 
 # LightGBM's flags of a node: the side of missing values, and which values are missing
 DEFAULT_LEFT = 2
@@ -46,7 +46,7 @@ class TreeArrays(NamedTuple):
     depths: NDArray[np.int64]  # (n_trees,): largest number of nodes on a path
 
 
-@light
+@jit_when_large
 def measure_depths(starts, children, depths):  # type: ignore[no-untyped-def]
     """
     Write the depth of each tree; return the first invalid tree, or `SOUND`.

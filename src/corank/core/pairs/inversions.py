@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.core.jit import inline, light
+from corank.core.jit import inline, jit_when_large
 from corank.core.rows.blocks import merge_sort
 
 
@@ -39,7 +39,7 @@ def _sum_lower(counts, sums, levels, code, power):  # type: ignore[no-untyped-de
     return float(count) if power == 0.0 else levels[code] * count - total
 
 
-@light
+@jit_when_large
 def pair_losses(grades, scores, starts, first, last, power, out):  # type: ignore[no-untyped-def]
     """
     Write to `out[q]` the loss of query q, its pairs of different grade, and its pairs of different score.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import inline, is_light, jit, light
+from corank.core.jit import inline, is_small, jit, jit_when_large
 from corank.core.rows.access import list_row
 
 # rows sorted by insertion
@@ -24,7 +24,7 @@ def sort_blocks(
 ) -> None:
     """Sort `order` in place by `keys[order]` inside blocks first..last-1; stable, NaN last."""
     begin, end = int(starts[first]), int(starts[last])
-    if is_light(end - begin):
+    if is_small(end - begin):
         rows = order[begin:end]
         blocks = np.repeat(np.arange(first, last), np.diff(starts[first : last + 1]))
         order[begin:end] = rows[np.lexsort((keys[rows], blocks))]
@@ -56,7 +56,7 @@ def _is_after(a, b):  # type: ignore[no-untyped-def]
     return a > b or (a != a and b == b)
 
 
-@light
+@jit_when_large
 def merge_sort(values, rows, spare_values, spare_rows, n):  # type: ignore[no-untyped-def]
     """
     Sort the first n values and their rows, ascending and stable, NaN last; `spare_*` are as large.
@@ -137,7 +137,7 @@ def _moments(X, rows, mean, deviation):  # type: ignore[no-untyped-def]
         deviation[j] = np.sqrt(deviation[j] / len(rows))
 
 
-@light
+@jit_when_large
 def add_spread(X, w, order, starts, out, first, last):  # type: ignore[no-untyped-def]
     """
     Add the spread of each column within blocks first..last-1 to `out`.

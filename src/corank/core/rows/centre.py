@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import light
+from corank.core.jit import jit_when_large
 
 FULL = 0
 """out = L v."""
@@ -35,7 +35,7 @@ class Blocks(NamedTuple):
     scale: NDArray[np.float64]  # s of each block
 
 
-@light
+@jit_when_large
 def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped-def]
     """
     Apply the Laplacian of the pairs of a block, or one of its halves, inside blocks first..last-1.
@@ -83,7 +83,7 @@ def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped
                     out[rows[p], c] = left * (k * (V[rows[p], c] - right * own[c]) + right * (own[c] - mean[c]))
 
 
-@light
+@jit_when_large
 def _mean(V, rows, weights, begin, end, form, mean):  # type: ignore[no-untyped-def]
     """Write the mean Σ w v / Σ w over a range, or Σ √w v / Σ w if v is in the scale of H u."""
     mean[:] = 0.0
@@ -98,7 +98,7 @@ def _mean(V, rows, weights, begin, end, form, mean):  # type: ignore[no-untyped-
             mean[c] += share * (V[rows[p], c] - right * mean[c])
 
 
-@light
+@jit_when_large
 def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
     """Return the mean of one unweighted column, several times faster than `_mean`."""
     total, zero = 0.0, np.uint64(0)
@@ -108,7 +108,7 @@ def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
     return first + total / (end - begin)
 
 
-@light
+@jit_when_large
 def _centre_vector(V, out, rows, begin, end, is_integer, left, k, mean):  # type: ignore[no-untyped-def]
     """Write the result for a run of one unweighted column."""
     zero = np.uint64(0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import is_light, jit, relaxed
+from corank.core.jit import is_small, jit, relaxed
 from corank.core.rows.access import CSRRows, DenseRows, add_scaled, dot
 
 # rows that are transposed at once: 48 columns fill a second-level cache
@@ -163,7 +163,7 @@ def score_rows(
     """Write x_i · w to `out[k]` for i = order[k], k from first to last-1; rows have no factors."""
     if isinstance(rows, CSRRows):
         _score_sparse_rows(rows, order, w, out, first, last)
-    elif is_light((last - first) * len(w)):
+    elif is_small((last - first) * len(w)):
         out[first:last] = score_small(rows.values[order[first:last]], w)
     else:
         _score_dense_rows(rows.values, order, w, out, first, last)
@@ -190,7 +190,7 @@ def gather_rows(
     last: int,
 ) -> None:
     """Add Σ_k h_k x_i to `out`, i = order[k], k from first to last-1; rows have no factors."""
-    if isinstance(rows, DenseRows) and is_light((last - first) * len(out)):
+    if isinstance(rows, DenseRows) and is_small((last - first) * len(out)):
         for k in range(first, last):
             if h[k] != 0.0:
                 out += h[k] * rows.values[order[k]]

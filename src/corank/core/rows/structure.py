@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import is_light, jit, light
+from corank.core.jit import is_small, jit, jit_when_large
 
 ASCENDING = 0
 IN_BOUNDS = 1
@@ -49,7 +49,7 @@ def csr_structure(indptr: NDArray[Any], indices: NDArray[Any], n_columns: int) -
 
 def all_finite(values: NDArray[Any]) -> bool:
     """Return whether all float32 or float64 values are finite."""
-    if is_light(values.size):
+    if is_small(values.size):
         return bool(np.isfinite(values).all())
     flat = values.ravel(order="K")
     bits = flat.view(f"u{flat.itemsize}")
@@ -100,7 +100,7 @@ def _none_reaches(bits, exponent):  # type: ignore[no-untyped-def]
     return True
 
 
-@light
+@jit_when_large
 def _index_fault(index, y):  # type: ignore[no-untyped-def]
     codes, starts, n, n_queries = index.codes, index.starts, len(y), len(index.starts) - 1
     # queries are numbered as they appear

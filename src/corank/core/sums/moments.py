@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit, light
+from corank.core.jit import jit, jit_when_large
 from corank.core.rows.blocks import add_sparse_spread, add_spread
 from corank.core.rows.products import PIECE, add_products
 from corank.core.sums.bins import add_run, add_triangle, count
@@ -27,7 +27,7 @@ class Slots(NamedTuple):
     grade: NDArray[np.int64]
 
 
-@light
+@jit_when_large
 def fold(F, slots, first, shift, sums, Z, plus, minus):  # type: ignore[no-untyped-def]
     """
     Fold the block F of rows first, first+1, ... into Z, plus and minus with XᵀLX = ZᵀZ + plusᵀplus − minusᵀminus.
@@ -66,7 +66,7 @@ def fold(F, slots, first, shift, sums, Z, plus, minus):  # type: ignore[no-untyp
     return n_plus, n_minus
 
 
-@light
+@jit_when_large
 def _mean_of_query(F, slots, first, i, shift):  # type: ignore[no-untyped-def]
     shift[:] = 0.0
     total = 0.0
@@ -81,7 +81,7 @@ def _mean_of_query(F, slots, first, i, shift):  # type: ignore[no-untyped-def]
         k += 1
 
 
-@light
+@jit_when_large
 def add_pair_squares(X, order, slots, first, last, out):  # type: ignore[no-untyped-def]
     """
     Add the diagonal of XᵀLX for the dense rows order[first], ..., order[last-1] of whole queries to `out`.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.collection import Collection, as_names, as_texts
+from corank.data.collection import Dataset, as_names, as_texts
 from corank.data.column_roles import ColumnChoice, ColumnRoles
 from corank.data.inputs import as_scores
 from corank.data.io.budget import ROW_CELLS, current_budget
@@ -108,7 +108,7 @@ _SPELLINGS = {
 """Cells that are numbers in another spelling, with advice."""
 
 
-def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Collection:
+def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Dataset:
     """
     Read a Parquet file; columns without another role are features.
 
@@ -189,7 +189,7 @@ def _require_plausible_size(path: str | os.PathLike[str], metadata: Any) -> None
     require_plausible_size(path, os.path.getsize(path), unpacked)
 
 
-def read_csv(path: Source, **columns: Any) -> Collection:
+def read_csv(path: Source, **columns: Any) -> Dataset:
     """
     Read a CSV table with a header, separated by commas, tabs or semicolons; columns without another role are features.
 
@@ -293,7 +293,7 @@ def _text_column(path: Source, name: str, roles: ColumnRoles, content: str, advi
     )
 
 
-def _collection(columns: _ArrowTable, roles: ColumnRoles) -> Collection:
+def _collection(columns: _ArrowTable, roles: ColumnRoles) -> Dataset:
     arrow = import_extra("pyarrow", "frames")
     path, names, types = columns.path, list(roles.features), columns.schema
     for name in [*names, *([roles.y] if roles.y else [])]:
@@ -318,7 +318,7 @@ def _collection(columns: _ArrowTable, roles: ColumnRoles) -> Collection:
         None if some is None else as_texts(some if isinstance(some, list) else list(map(str, some)))
         for some in (documents, judges)
     )
-    return Collection(X, y, names, roles, _qid=lambda: qid, _docids=lambda: docids, _judges=lambda: judge)
+    return Dataset(X, y, names, roles, _qid=lambda: qid, _docids=lambda: docids, _judges=lambda: judge)
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:

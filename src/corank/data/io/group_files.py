@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.io.compressed import SUFFIXES
 from corank.data.io.text import STANDARD_INPUT, TextFile, open_text
 from corank.errors import InputError, warn
@@ -28,7 +28,7 @@ def group_file(source: TextFile | Path) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def with_groups(rows: Collection, sources: Sequence[TextFile | Path]) -> Collection:
+def with_groups(rows: Dataset, sources: Sequence[TextFile | Path]) -> Dataset:
     """
     Return rows with query ids 1, 2, ... from the group files of their sources, and say so; the rows if there are none.
     """

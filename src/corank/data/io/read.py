@@ -10,15 +10,15 @@ import numpy as np
 
 from corank._lazy import is_sparse
 from corank._moved import old_parameters
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.column_roles import USUAL_NAMES, ColumnRoles, column_numbers, require_same_features
 from corank.data.durable.atomic import folder_exists
-from corank.data.io.compressed import SUFFIXES
 from corank.data.io.frames import read_csv, read_parquet
 from corank.data.io.group_files import with_groups
 from corank.data.io.letor.reader import as_precision, read_letor
 from corank.data.io.store.store import Store, open_store
-from corank.data.io.text import Source, TextFile, as_sources, open_text
+from corank.data.io.table_text import suffix_of
+from corank.data.io.text import Source, TextFile, as_sources, is_number, open_text
 from corank.data.judges import merge_judges
 from corank.data.rows import as_rows, require_finite
 from corank.errors import InputError, warn
@@ -45,7 +45,7 @@ def read(
     dtype: Literal["float32", "float64"] | None = None,
     layout: Literal["auto", "dense", "csr"] = "auto",
     group_files: bool = True,
-) -> Collection:
+) -> Dataset:
     """
     Read features, scores, query ids and document ids from files.
 
@@ -87,7 +87,7 @@ def read(
 
     Returns
     -------
-    Collection
+    Dataset
         The rows; pass ``.data`` to the `fit` of a ranker.
 
     Examples
@@ -142,7 +142,7 @@ def _matched(names: Sequence[str] | None, features: Sequence[str] | None, source
     return ColumnRoles(None, None, None, None, tuple(features), is_reordered=True)
 
 
-def _warn_of_one_query(rows: Collection, source: object) -> None:
+def _warn_of_one_query(rows: Dataset, source: object) -> None:
     """Warn that a file with labels has no query ids."""
     n = len(rows.y)
     if n < 2 or np.isnan(rows.y).all():
@@ -178,23 +178,13 @@ def detect_format(source: Source) -> FileFormat:
         return "store"
     if text.read(0, min(len(PARQUET_MAGIC), text.size)).tobytes() == PARQUET_MAGIC:
         return "parquet"
-    path = text.path
-    suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
+    suffix = suffix_of(text.path)
     if suffix in (".parquet", ".csv", ".tsv"):
         return "parquet" if suffix == ".parquet" else "csv"
     line = text.first_line()
     # LETOR text begins with a number and a blank, a table with a name and a separator
     is_table = any(mark in line for mark in (b",", b"\t", b";")) and not is_number(line.split()[0])
     return "csv" if is_table else "text"
-
-
-def is_number(word: bytes) -> bool:
-    """Return whether `float` accepts a word."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _converted(X: Any, dtype: str | None, layout: str) -> Any:

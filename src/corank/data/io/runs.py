@@ -18,20 +18,26 @@ from numpy.typing import NDArray
 
 from corank.data.collection import as_texts
 from corank.data.io.compressed import SUFFIXES
-from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.io.judgements.reading import JSON, read_judgements
-from corank.data.io.read import detect_format, is_number
+from corank.data.io.judgements import JSON, JudgementList, read_judgements
+from corank.data.io.read import detect_format
 from corank.data.io.search_responses import read_responses
 from corank.data.io.table_text import suffix_of
-from corank.data.io.text import TextFile, open_text
-from corank.data.io.trec import EVERY_ROW, FIRST_ROW, RUN_COLUMNS, Qrels, merge_qrels, read_columns
+from corank.data.io.text import TextFile, is_number, open_text
+from corank.data.io.trec import (
+    EVERY_ROW,
+    FIRST_ROW,
+    RANKED_COLUMNS,
+    RUN_COLUMNS,
+    Qrels,
+    is_run,
+    merge_qrels,
+    read_columns,
+)  # fmt: skip
 from corank.data.queries import Queries
 from corank.errors import InputError
 
 Texts = NDArray[np.object_]
 Floats = NDArray[np.float64]
-RANKED_COLUMNS = ("query", "document", "rank")
-"""Columns of a run without scores, as MS MARCO has them."""
 _ENDINGS = (".run", ".trec", ".txt", ".res", ".tsv", ".csv", ".parquet", *JSON)
 _MAX_SHOWN = 3
 
@@ -145,7 +151,9 @@ def read_runs(
     for path in given:
         if suffix_of(path) in JSON:
             lists.append(_of_responses(path, queries))
-        elif suffix_of(path) == ".parquet" or (detect_format(path) == "csv" and not _is_run(path)):
+        elif suffix_of(path) == ".parquet" or (
+            detect_format(path) == "csv" and not is_run(open_text(path).first_line().split())
+        ):
             of_table, qrels = _of_table(path, qrels)
             lists += of_table
         else:
@@ -191,14 +199,6 @@ def describe_grades(qrels: Qrels) -> str:
     if empty := int(np.count_nonzero(relevant == 0)):
         text += f"; {empty} queries without a relevant document are left out of means"
     return text
-
-
-def _is_run(path: str | os.PathLike[str]) -> bool:
-    """Return whether a text file begins like a run, with tabs or blanks."""
-    words = open_text(path).first_line().split()
-    return (len(words) == len(RUN_COLUMNS) and is_number(words[3]) and is_number(words[4])) or (
-        len(words) == len(RANKED_COLUMNS) and is_number(words[2])
-    )
 
 
 def _of_run(path: str | os.PathLike[str]) -> _List:

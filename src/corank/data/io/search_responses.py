@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.collection import Collection, as_names, as_texts
+from corank.data.collection import Dataset, as_names, as_texts
 from corank.data.io.json_values import at_path, json_values, plain_text, shortened
 from corank.data.io.table_text import read_utf8
 from corank.data.io.trec import Run
@@ -91,7 +91,7 @@ def as_run(responses: Sequence[SearchResponse], tag: str) -> Run:
     return Run(as_texts(list(qid)), as_texts(list(documents)), np.array(scores), tag)
 
 
-def as_collection(responses: Sequence[SearchResponse], path: object) -> Collection:
+def as_collection(responses: Sequence[SearchResponse], path: object) -> Dataset:
     """
     Return the logged features as unjudged rows; columns are in order of first appearance.
 
@@ -114,7 +114,7 @@ def as_collection(responses: Sequence[SearchResponse], path: object) -> Collecti
     X = np.array([[values.get(name, np.nan) for name in names] for _, _, values in rows], dtype=np.float64)
     X = X.reshape(len(rows), len(names))
     qid, documents = (list(column) for column in list(zip(*rows, strict=True))[:2])
-    return Collection(
+    return Dataset(
         X, np.full(len(rows), np.nan), names, _qid=lambda: as_names(qid), _docids=lambda: as_texts(documents)
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from corank.data.io.budget import ROW_CELLS, current_budget
-from corank.data.io.compressed import SUFFIXES
+from corank.data.io.compressed import STANDARD, SUFFIXES, write_text
 from corank.data.io.text import open_text
 from corank.errors import InputError
 
@@ -51,6 +51,11 @@ def read_utf8(path: str | os.PathLike[str]) -> str:
         raise InputError(f"{path} is not UTF-8 at line {line}, byte {column}; save it as UTF-8.") from None
 
 
+def read_words(path: str | os.PathLike[str]) -> list[str]:
+    """Return the lines of a UTF-8 file without blanks around them; empty lines are left out."""
+    return [line.strip() for line in read_utf8(path).splitlines() if line.strip()]
+
+
 def defuse(cell: str) -> str:
     """Put an apostrophe before each text that a spreadsheet would run as a formula."""
     return cell if _NUMBER.fullmatch(cell) else _FORMULA.sub(r"'\g<0>", cell)
@@ -73,6 +78,16 @@ def csv_text(rows: Iterable[Sequence[object]], *, separator: str = ",", keep_for
         writer.writerow([defuse(cell) if isinstance(cell, str) and not keep_formulas else cell for cell in row])
         out.write(line.getvalue().removesuffix("\r\n") + "\n")
     return out.getvalue()
+
+
+def write_rows(
+    path: str | os.PathLike[str] | None, rows: Iterable[Sequence[object]], *,
+    overwrite: bool, separator: str = ",", keep_formulas: bool = False,
+) -> None:  # fmt: skip
+    """Write rows of cells as CSV, by default to standard output."""
+    text = csv_text(rows, separator=separator, keep_formulas=keep_formulas)
+    with write_text(STANDARD if path is None else path, overwrite=overwrite) as stream:
+        stream.write(text.encode(errors="surrogateescape"))
 
 
 def separator_of(line: str, separators: str = ",;\t") -> str:

@@ -158,6 +158,15 @@ Source: TypeAlias = str | os.PathLike[str] | TextFile
 """Where a text is read from: the name of a file or pipe, ``-`` for standard input, or an open text."""
 
 
+def is_number(word: bytes) -> bool:
+    """Return whether `float` accepts a word."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 def as_sources(path: Source | Sequence[Source]) -> list[Source]:
     """Return one or several sources as a list; raise `InputError` for none."""
     sources = [path] if isinstance(path, str | os.PathLike | TextFile) else list(path)

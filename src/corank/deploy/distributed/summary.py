@@ -24,8 +24,8 @@ from corank.deploy.distributed.parts import Parts
 from corank.deploy.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
 from corank.deploy.distributed.tasks import WholeQueries
 from corank.errors import InputError
-from corank.models.rls.accuracy import ErrorScales, LeftOut
-from corank.models.rls.frame import Frame, RowFrame
+from corank.models.rls.accuracy import ErrorScales, LeaveOutScores
+from corank.models.rls.frame import ComparedRows, ScoredRows
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.leave_out import views_out
 from corank.models.rls.spectrum import Ridge
@@ -177,7 +177,7 @@ def _numbers_part(problems: Iterator[WholeQueries], settings: tuple[str, bool]) 
     total = None
     for problem in problems:
         data, numbers = problem.data, problem.numbers
-        frame = Frame.of(data, *settings)
+        frame = ComparedRows.of(data, *settings)
         first = numbers[data.queries.order[data.starts[:-1]]][data.queries.codes[frame.rows]]
         own = _RowNumbers(numbers[frame.rows], first, numbers[data.unscored_rows])
         total = own if total is None else total + own
@@ -242,8 +242,8 @@ def _evaluate_part(problems: Iterator[WholeQueries], settings: _LeaveOutSettings
 def _values(data: RankingData, settings: _LeaveOutSettings) -> Floats:
     """Return for each query and candidate the metric, 0 if undefined, and whether it is defined."""
     summary, alphas = settings.summary, settings.alphas
-    frame = Frame.of(data, summary.query_weight, summary.ties, summary.weights[0])
-    assert isinstance(frame, RowFrame)
+    frame = ComparedRows.of(data, summary.query_weight, summary.ties, summary.weights[0])
+    assert isinstance(frame, ScoredRows)
     X = data.X if summary.factors is None else ScaledRows(data.X, summary.factors)
     pieces = [
         views_out(settings.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, settings.scales)
@@ -252,6 +252,6 @@ def _values(data: RankingData, settings: _LeaveOutSettings) -> Floats:
     n_candidates = len(settings.ridges) * len(alphas)
     if not pieces:
         return np.zeros((0, 2 * n_candidates))
-    held = [LeftOut(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*pieces, strict=True)]
+    held = [LeaveOutScores(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*pieces, strict=True)]
     values = np.column_stack([result.values for item in held for result in frame.results(item, settings.metric)])
     return np.hstack([np.nan_to_num(values), (~np.isnan(values)).astype(np.float64)])

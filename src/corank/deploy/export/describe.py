@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base import Calibrated, ColumnMean, Landmarks, OnTop, QueryScaler, Ranker
+from corank.base import Calibrated, ColumnMean, Landmarks, QueryScaler, Ranker, ResidualRanker
 from corank.base.kernels import (
     ChiSquareKernel,
     CosineKernel,
@@ -137,7 +137,7 @@ def _scorer(model: Any, calibrated: bool, has_prior: bool = False) -> Scorer:
         )
     if isinstance(model, Calibrated):
         return _calibrated(model, calibrated)
-    if isinstance(model, OnTop):
+    if isinstance(model, ResidualRanker):
         correction = _scorer(model.ranker_, calibrated, has_prior=True)
         return add([(model.slope_, _scorer(model.prior_ranker_, calibrated)), (1.0, correction)])
     if isinstance(model, AutoRanker):

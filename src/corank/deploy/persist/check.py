@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank._lazy import is_of, is_pipeline
-from corank.base.contract import Learner, check_parameters
+from corank.base.contract import Estimator, check_parameters
 from corank.data.inputs import MAX_VALUE
 from corank.errors import InputError
 from corank.parameters import number
@@ -44,7 +44,7 @@ def require_declared(value: Any) -> None:
     if is_pipeline(value):
         for _, step in value.steps:
             require_declared(step)
-    elif isinstance(value, Learner):
+    elif isinstance(value, Estimator):
         _require_parameters(value)
         state = {name: part for name, part in vars(value).items() if name.endswith("_") and not name.startswith("_")}
         if missing := _required(kind) - state.keys():
@@ -61,11 +61,11 @@ def require_declared(value: Any) -> None:
             require_declared(part)
 
 
-def _require_parameters(model: Learner) -> None:
+def _require_parameters(model: Estimator) -> None:
     """Check the parameters of an estimator, and those of estimators that are its parameters."""
     check_parameters(model)
     for part in model.get_params(deep=False).values():
-        if isinstance(part, Learner):
+        if isinstance(part, Estimator):
             _require_parameters(part)
 
 

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 import corank
 from corank import registry
 from corank._lazy import is_pipeline
-from corank._moved import GONE
+from corank._moved import GONE, NAMES
 from corank.data.rows import require_structure
 from corank.errors import InputError, reason
 from corank.fitted import PARTS, Part
@@ -29,7 +29,7 @@ from corank.fitted import PARTS, Part
 BASES = frozenset(
     f"corank.{name}"
     for name in (
-        "base.base.Ranker", "base.landmarks.Landmarks", "base.query_scaler.QueryScaler", "base.smooth.Smooth",
+        "base.base.Ranker", "base.landmarks.Landmarks", "base.query_scaler.QueryScaler", "base.smooth.NeighborSmoother",
         "models.labels.ranker.LabelRanker", "text.link_learn.LinkLearn",
     )
 )  # fmt: skip
@@ -179,7 +179,7 @@ def _buildable(name: Any) -> Any:
         return None
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
-    kind = registry.find(name)
+    kind = registry.find(NAMES.get(name, name).rpartition(".")[2])  # files of 0.2 have the old names
     is_ours = isinstance(kind, type) and any(f"{item.__module__}.{item.__name__}" in BASES for item in kind.__mro__)
     return kind if is_ours and not inspect.isabstract(kind) else None
 

@@ -51,7 +51,7 @@ def save(model: Ranker | LabelRanker | Pipeline | PairSums, path: str | Path, *,
     Parameters
     ----------
     model : Ranker, LabelRanker, Pipeline or PairSums
-        A fitted ranker or label ranker; a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's
+        A fitted ranker or label ranker; a pipeline of `QueryScaler`, `Landmarks`, `NeighborSmoother`, scikit-learn's
         StandardScaler, MinMaxScaler and MaxAbsScaler, and a ranker; or a `PairSums`. Anything that `load` could not
         read raises `InputError`.
     path : str or Path

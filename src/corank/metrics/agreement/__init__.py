@@ -1,7 +1,6 @@
 """Judgements of the same documents by several judges: agreement, contradictions, and one grade for each document."""
 
-from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.io.judgements.reading import read_judgements
+from corank.data.io.judgements import JudgementList, read_judgements
 from corank.metrics.agreement.report import (
     JudgeAgreement,
     JudgePair,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.io.run_objects import qrels_of, run_of
 from corank.data.io.trec import Qrels, Run, read_qrels, read_run
 from corank.errors import InputError, suggest_names, warn
@@ -200,7 +200,7 @@ def evaluate_runs(
 
     Parameters
     ----------
-    gold : path, Qrels, Collection or object of another library
+    gold : path, Qrels, Dataset or object of another library
         Human grades of some queries, as in `corank.metrics.evaluate_run`.
     runs : mapping of str to path, Run or object of another library
         Runs by name; the first is the base of printed differences.
@@ -280,8 +280,8 @@ def _as_run(source: Any) -> Run:
     return run_of(source) if _is_object(source) else read_run(source)
 
 
-def _as_qrels(source: Any) -> Qrels | Collection:
-    if isinstance(source, Qrels | Collection):
+def _as_qrels(source: Any) -> Qrels | Dataset:
+    if isinstance(source, Qrels | Dataset):
         return source
     return qrels_of(source) if _is_object(source) else read_qrels(source)
 

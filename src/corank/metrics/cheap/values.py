@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.cheap import is_same_scale, map_grades
-from corank.data.collection import Collection
+from corank.data.collection import Dataset
 from corank.data.io.trec import Qrels, Run
 from corank.errors import InputError
 from corank.metrics.cheap.estimate import Floats
@@ -42,7 +42,7 @@ class GradedRuns:
     score: Floats
 
     @classmethod
-    def of(cls, runs: Mapping[str, Run], judges: Sequence[Qrels | Collection]) -> GradedRuns:
+    def of(cls, runs: Mapping[str, Run], judges: Sequence[Qrels | Dataset]) -> GradedRuns:
         """Match runs and judgements by the names of queries and documents."""
         answered = {query for run in runs.values() for query in run.qid.tolist()}
         listed = [(*_names(judged), judged.y.tolist()) for judged in judges]
@@ -136,7 +136,7 @@ class GradedRuns:
         )
 
 
-def _names(judged: Qrels | Collection) -> tuple[list[str], list[str]]:
+def _names(judged: Qrels | Dataset) -> tuple[list[str], list[str]]:
     if judged.qid is None or judged.docids is None:
         missing = "queries" if judged.qid is None else "documents"
         raise InputError(f"judgements have no ids of {missing}, so runs cannot be matched; add a column with them.")

@@ -26,10 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank.base.base import Ranker
+from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
-from corank.base.missing import MISSING
 from corank.base.priors import ColumnMean
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
@@ -44,7 +44,7 @@ from corank.models.auto.leaderboard import CandidateTable, interval
 from corank.models.auto.left_out import (
     ONE_QUERY,
     SHARED_ROWS,
-    LeftOut,
+    ValidationFolds,
     inside_deviation,
     is_constant_inside,
     spread_inside,
@@ -194,7 +194,7 @@ class AutoRanker(Ranker):
                 ("a prior", "make it a column of X") if data.filling is None else ("missing values", "fill them in")
             )
             raise InputError(f"deploy is {self.deploy!r}, but there is {result}, which no engine has; {do}.")
-        left_out = LeftOut.of(data, self.metric, for_folds)
+        left_out = ValidationFolds.of(data, self.metric, for_folds)
         work = Trials(data, left_out, int(for_seed.integers(1 << 31)), self.time_limit)
         candidates = chosen_candidates(self.candidates, data)
         n_fits = 1 + (0 if left_out is None else left_out.n_folds)
@@ -315,7 +315,7 @@ class AutoRanker(Ranker):
         return words
 
 
-def _list_kind(left_out: LeftOut | None, data: RankingData) -> str:
+def _list_kind(left_out: ValidationFolds | None, data: RankingData) -> str:
     """Return what lists are left out, in words, or which lists could not be."""
     if left_out is not None:
         return left_out.list_kind
@@ -324,7 +324,7 @@ def _list_kind(left_out: LeftOut | None, data: RankingData) -> str:
 
 
 def average(
-    F: Floats, members: NDArray[np.int64], left_out: LeftOut, rng: np.random.Generator, prior: int | None
+    F: Floats, members: NDArray[np.int64], left_out: ValidationFolds, rng: np.random.Generator, prior: int | None
 ) -> tuple[Floats, Floats]:
     """Return weights of all candidates, zero but for some members, and `nested_values` of their average."""
     weights, part = np.zeros(F.shape[1]), F[:, members]
@@ -332,7 +332,7 @@ def average(
     return weights, nested_values(part, left_out, rng, prior)
 
 
-def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator, prior: int | None) -> Floats:
+def nested_values(F: Floats, left_out: ValidationFolds, rng: np.random.Generator, prior: int | None) -> Floats:
     """Return the metric of the average in each list, with weights that were chosen on other folds."""
     estimated, correlations = np.full(left_out.n_lists, np.nan), left_out.correlations(F)
     part_of_list = np.zeros(left_out.n_lists, dtype=np.int64)

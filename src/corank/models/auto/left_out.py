@@ -1,5 +1,5 @@
 """
-LeftOut: folds of judged queries, and the value of scores that models gave to queries they had not seen.
+ValidationFolds: folds of judged queries, and the value of scores that models gave to queries they had not seen.
 
 If only one query has judgements, its rows are assigned to folds in the order of their scores, and each fold is
 evaluated as a list of its own, since scores of different models cannot be compared. Folds depend on the content of
@@ -40,7 +40,7 @@ SHARED_ROWS = "queries, whose rows were not learnt from in other queries either"
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class ValidationFolds:
     """
     Judged rows in folds.
 
@@ -56,7 +56,7 @@ class LeftOut:
     shared: Integers | None = None
 
     @classmethod
-    def of(cls, data: RankingData, metric: str | None, rng: np.random.Generator) -> LeftOut | None:
+    def of(cls, data: RankingData, metric: str | None, rng: np.random.Generator) -> ValidationFolds | None:
         """Deal judgements to folds."""
         result = cls._dealt(data, metric, rng)
         if result is None or result.shared is None:
@@ -64,7 +64,7 @@ class LeftOut:
         return result if all(part.n_pairs > 0 for part, _ in result.parts()) else None
 
     @classmethod
-    def _dealt(cls, data: RankingData, metric: str | None, rng: np.random.Generator) -> LeftOut | None:
+    def _dealt(cls, data: RankingData, metric: str | None, rng: np.random.Generator) -> ValidationFolds | None:
         if data.y is not None and data.weights is not None:
             data = keep_scores(data, data.weights > 0.0)
         units, query = judged_units(data)

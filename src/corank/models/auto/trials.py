@@ -48,9 +48,9 @@ from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.errors import InputError, UsageWarning, reason
 from corank.models.auto.candidates import Candidate
-from corank.models.auto.left_out import LeftOut
+from corank.models.auto.left_out import ValidationFolds
 from corank.models.rls import RankRLS
-from corank.models.rls.frame import Frame, PairFrame
+from corank.models.rls.frame import ComparedRows, PreferredRows
 from corank.models.rls.spectrum import FLOOR, Equations, solve_one
 from corank.models.rls.summary import PairSums
 from corank.parameters import rng_of
@@ -89,11 +89,11 @@ class SharedLeastSquares:
     folds: list[Fold]
 
     @classmethod
-    def of(cls, model: RankRLS, left_out: LeftOut, names: tuple[str, ...] | None) -> SharedLeastSquares | None:
+    def of(cls, model: RankRLS, left_out: ValidationFolds, names: tuple[str, ...] | None) -> SharedLeastSquares | None:
         """Compute the features and sums."""
         data, prior = replace(left_out.data, prior=None, names=names), left_out.data.prior
         data = replace(data, X=ScaledRows(data.X, column_factors(data)))
-        frame = Frame.of(data, "pairs", ties=False)
+        frame = ComparedRows.of(data, "pairs", ties=False)
         n_basis = None if model.n_basis == "auto" else model.n_basis  # "auto" is all rows or columns here
         k = min(len(frame.rows), n_basis or np.inf, data.n_features if model.kernel == "linear" else np.inf)
         if (
@@ -112,10 +112,10 @@ class SharedLeastSquares:
         Z = np.concatenate([Z for _, _, Z, _ in frame.designs(places, lambda i: Phi[i])])
         T = np.column_stack([frame.targets, np.zeros(len(Z))])
         if prior is not None:
-            T[:, 1] = frame.targets - Frame.of(replace(data, prior=prior), "pairs", ties=False).targets
+            T[:, 1] = frame.targets - ComparedRows.of(replace(data, prior=prior), "pairs", ties=False).targets
         fold_of_query = np.full(len(data.queries), -1)
         fold_of_query[data.queries.codes[left_out.rows]] = left_out.folds
-        compared = frame.winners if isinstance(frame, PairFrame) else frame.rows
+        compared = frame.winners if isinstance(frame, PreferredRows) else frame.rows
         fold_of_row = fold_of_query[data.queries.codes[compared]]
         fold_of_share = fold_of_row[frame.starts[:-1]]
         parts = [fold_of_row == fold for fold in range(left_out.n_folds)]
@@ -179,7 +179,7 @@ class Trials:
     """The fits of one `AutoRanker`."""
 
     data: RankingData
-    left_out: LeftOut | None  # folds; None if there are too few judgements to leave any out
+    left_out: ValidationFolds | None  # folds; None if there are too few judgements to leave any out
     seed: int  # random seed of all candidates
     time_limit: float | None  # in seconds; None means no limit
     skipped: list[str] = field(default_factory=list)  # candidates that were not tried, with the reason

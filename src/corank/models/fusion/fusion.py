@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.contract import Learner, check_columns, check_parameters, install, note_columns
+from corank.base.contract import Estimator, check_columns, check_parameters, install, note_columns
 from corank.data.inputs import as_scores, as_weights
 from corank.data.pools import UNJUDGED, PoolPolicy, one_source
 from corank.data.queries import Queries
@@ -68,7 +68,7 @@ class _Fitted:
     is_condensed: bool = False
 
 
-class Fusion(Learner):
+class Fusion(Estimator):
     """
     Combine the lists of several retrievers into one.
 

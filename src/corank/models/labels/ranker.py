@@ -19,7 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
+from corank.base.contract import Estimator, check_parameters, checked_rows, install, note_columns
 from corank.core.labels.constraints import FOOTRULE, KENDALL, RHO, compare_orders
 from corank.core.pairs.inversions import pair_losses
 from corank.data.rows import as_rows
@@ -157,7 +157,7 @@ def _require_known(*tables: Floats) -> None:
         raise InputError("the truth or the prediction contains NaN; compare labels that are known.")
 
 
-class LabelRanker(ClassifierMixin, Learner, ABC):
+class LabelRanker(ClassifierMixin, Estimator, ABC):
     """
     Base class of label rankers: every label has a utility, and labels above 0, the zero point, are relevant.
 

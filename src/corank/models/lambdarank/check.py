@@ -222,7 +222,7 @@ class Potential:
         return _cost(self._field, s)
 
 
-def potential(lambdas: Any, labels: ArrayLike, *, n_points: int = 10, random_state: Any = 0) -> Potential:
+def lambda_cost(lambdas: Any, labels: ArrayLike, *, n_points: int = 10, random_state: Any = 0) -> Potential:
     """Rebuild the cost whose negative gradient is λ, and verify it."""
     check_values({"n_points": n_points, "random_state": random_state}, {"n_points": integer(1), "random_state": seed})
     field, rng = LambdaField.of(lambdas, labels, 0), rng_of(random_state)

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.base.held_out import HeldOut
-from corank.base.solvers.adam import Adam
-from corank.base.solvers.early_stopping import EarlyStopping, run_training
+from corank.base.solvers.choice import Adam, EarlyStopping, run_training
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.products import gather_rows, score_rows
 from corank.core.rows.scaled import ScaledRows, factors_of, plain

@@ -46,14 +46,14 @@ class ErrorScales:
         return np.asarray(np.minimum(self.similarities * rows, by_features))
 
 
-class LeftOut(NamedTuple):
+class LeaveOutScores(NamedTuple):
     """Predictions by models that have not seen the predicted rows."""
 
     values: Floats  # (n, m): one column per candidate
     noise: Floats  # (n, m): bounds of their rounding errors
 
     @classmethod
-    def empty(cls, n: int, m: int) -> LeftOut:
+    def empty(cls, n: int, m: int) -> LeaveOutScores:
         """Allocate n predictions of m candidates."""
         return cls(np.empty((n, m)), np.empty((n, m)))
 

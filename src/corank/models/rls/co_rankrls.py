@@ -37,7 +37,7 @@ from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations
-from corank.models.rls.frame import Frame
+from corank.models.rls.frame import ComparedRows
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.models.rls.selection import best, candidates, metric_for
 from corank.models.rls.spectrum import Ridge, ridge_of, solve_one
@@ -204,7 +204,7 @@ class CoRankRLS(LeastSquares):
         return kernels_of(self.views, self.kernel)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
-        frame = Frame.of(data, self.query_weight, self.ties)
+        frame = ComparedRows.of(data, self.query_weight, self.ties)
         require_weight(frame.n_queries, "pair")
         summary = PairSums.of(self.choose_maps(data, frame, rng), data, self.query_weight, self.ties)
         warn_of_no_agreement(data, self.coupling if self.couplings is None else max(self.couplings))
@@ -224,7 +224,7 @@ class CoRankRLS(LeastSquares):
 
         return self.solve_candidates(summary, metric, evaluate)
 
-    def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+    def choose_maps(self, data: RankingData, frame: ComparedRows, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """Return the feature map of each view, see `LeastSquares`."""
         self._require_rows(frame)
         rows, n_features = np.union1d(frame.rows, data.unscored_rows), None if data.X.ndim == 1 else data.n_features

@@ -15,7 +15,7 @@ from corank.base.pairs.factors import drawn_weight, weigh_queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import MetricResult, evaluate, parse_metric
-from corank.models.rls.accuracy import ErrorScales, LeftOut, merge_ties
+from corank.models.rls.accuracy import ErrorScales, LeaveOutScores, merge_ties
 
 Floats = NDArray[np.float64]
 Features = Callable[[Any], Floats]
@@ -26,7 +26,7 @@ _BLOCK = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Frame(ABC):
+class ComparedRows(ABC):
     """
     Compared rows or preference pairs, grouped by query.
 
@@ -41,7 +41,7 @@ class Frame(ABC):
     ties: bool  # whether two rows of equal score form a pair
 
     @staticmethod
-    def of(data: RankingData, query_weight: str, ties: bool, total: float | None = None) -> Frame:
+    def of(data: RankingData, query_weight: str, ties: bool, total: float | None = None) -> ComparedRows:
         """Collect the comparisons of a problem."""
         return (
             _row_frame(data, query_weight, ties, total) if data.pairs is None else _pair_frame(data, query_weight, ties)
@@ -68,7 +68,7 @@ class Frame(ABC):
         """
 
     @abstractmethod
-    def scores(self, held: LeftOut, metric: str) -> Floats:
+    def scores(self, held: LeaveOutScores, metric: str) -> Floats:
         """Return the mean of a metric over queries for each candidate; differences below rounding errors are ties."""
 
     def designs(self, X: Any, features: Features) -> Iterator[Design]:
@@ -83,7 +83,7 @@ class Frame(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class RowFrame(Frame):
+class ScoredRows(ComparedRows):
     """
     Compared scored rows, by query.
 
@@ -120,11 +120,11 @@ class RowFrame(Frame):
         values = self.L.of_queries(first, last).half(values)
         return values[:, :-1], values[:, -1]
 
-    def scores(self, held: LeftOut, metric: str) -> Floats:
+    def scores(self, held: LeaveOutScores, metric: str) -> Floats:
         """Return the mean of a metric over the queries, for predictions H g."""
         return np.array([result.mean for result in self.results(held, metric)])
 
-    def results(self, held: LeftOut, metric: str) -> Iterator[MetricResult]:
+    def results(self, held: LeaveOutScores, metric: str) -> Iterator[MetricResult]:
         """Evaluate predictions H g by query, one candidate after the other."""
         query = np.repeat(np.arange(self.n_queries), np.diff(self.starts))
         columns = zip(self.L.half_inverse(held.values).T, self._noise(held.noise).T, strict=True)
@@ -142,7 +142,7 @@ class RowFrame(Frame):
 
 
 @dataclass(frozen=True, eq=False)
-class PairFrame(Frame):
+class PreferredRows(ComparedRows):
     """Preference pairs, by query; the target difference is 1."""
 
     winners: NDArray[np.int64]  # winners, losers (n,): row numbers in X
@@ -166,7 +166,7 @@ class PairFrame(Frame):
         D = np.asarray(features(X[self.winners[part]]), dtype=np.float64) - features(X[self.losers[part]])
         return root[:, None] * D, root * (1.0 - self.prior_gap[part])
 
-    def scores(self, held: LeftOut, metric: str) -> Floats:
+    def scores(self, held: LeaveOutScores, metric: str) -> Floats:
         """Return the share of pairs in the wrong order, predicted ties counting ½, averaged over queries."""
         if str(parse_metric(metric)) != "disagreement":
             raise InputError(f"metric is {metric!r}, but preference pairs have no grades; use metric='disagreement'.")
@@ -175,7 +175,7 @@ class PairFrame(Frame):
         return np.asarray((np.add.reduceat(wrong, self.starts[:-1]) / np.diff(self.starts)[:, None]).mean(axis=0))
 
 
-def _row_frame(data: RankingData, query_weight: str, ties: bool, total: float | None) -> RowFrame:
+def _row_frame(data: RankingData, query_weight: str, ties: bool, total: float | None) -> ScoredRows:
     assert data.y is not None
     full = Laplacian.per_query(data, query_weight, "scored", ties=ties)
     L, of_query = full.of_queries(0, len(full.scale)), full.pair_weight
@@ -186,10 +186,10 @@ def _row_frame(data: RankingData, query_weight: str, ties: bool, total: float | 
         total = drawn_weight(data, query_weight) if ties else float(of_query.sum())
     L = replace(L, scale=L.scale / total)
     y, prior = data.y[full.order], data.prior_of(full.order)
-    return RowFrame(full.order, L.starts, of_query / total, query_weight, ties, y, prior, L)
+    return ScoredRows(full.order, L.starts, of_query / total, query_weight, ties, y, prior, L)
 
 
-def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:
+def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PreferredRows:
     assert data.pairs is not None
     w, codes = weigh_queries(data, query_weight).pair_weight, data.queries.codes[data.pairs[:, 0]]
     order = np.argsort(codes, kind="stable")
@@ -199,4 +199,6 @@ def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:
     starts, w = np.append(0, np.cumsum(sizes[sizes > 0])), w[order] / w.sum()
     shares = np.add.reduceat(w, starts[:-1]) if len(w) else w
     rows = np.unique(np.concatenate([winners, losers]))
-    return PairFrame(rows, starts, shares, query_weight, ties, winners, losers, w, data.prior_gap(data.pairs[order]))
+    return PreferredRows(
+        rows, starts, shares, query_weight, ties, winners, losers, w, data.prior_gap(data.pairs[order])
+    )

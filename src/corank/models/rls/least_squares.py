@@ -14,19 +14,18 @@ from scipy import sparse
 from corank import parameters
 from corank._moved import old_method
 from corank.base.base import Ranker
-from corank.base.contract import check_parameters, install, named_columns
+from corank.base.contract import MISSING, check_parameters, install, named_columns
 from corank.base.kernels.basis import Basis, choose_basis, require_choice
 from corank.base.kernels.features import FeatureMap
-from corank.base.kernels.grams import RANK_TOLERANCE
+from corank.base.kernels.kernel import RANK_TOLERANCE
 from corank.base.kernels.views import View
-from corank.base.missing import MISSING
 from corank.base.pairs.factors import QUERY_WEIGHTS
 from corank.core.rows.scaled import ScaledRows
 from corank.data.column_scales import column_factors
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import parse_metric
-from corank.models.rls.frame import Frame
+from corank.models.rls.frame import ComparedRows
 from corank.models.rls.selection import candidates
 from corank.models.rls.spectrum import Equations, Ridge
 from corank.models.rls.summary import PairSums
@@ -116,7 +115,7 @@ class LeastSquares(Ranker):
             return PairSums.of(like.maps, data, self.query_weight, self.ties)
         if self._scales_columns(data):
             data = replace(data, X=ScaledRows(data.X, column_factors(data)))
-        frame = Frame.of(data, self.query_weight, self.ties)
+        frame = ComparedRows.of(data, self.query_weight, self.ties)
         maps = self.choose_maps(data, frame, rng_of(self.random_state).spawn(2)[1])
         return PairSums.of(maps, data, self.query_weight, self.ties)
 
@@ -146,7 +145,7 @@ class LeastSquares(Ranker):
     fit_summary = old_method("fit_summary", "fit_pair_sums")
 
     @abstractmethod
-    def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+    def choose_maps(self, data: RankingData, frame: ComparedRows, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """Choose the feature map of each view for a problem and its comparisons."""
 
     @abstractmethod
@@ -182,7 +181,7 @@ class LeastSquares(Ranker):
         return self.n_basis not in (None, "auto") or not isinstance(self.basis, str)
 
     @staticmethod
-    def _require_rows(frame: Frame) -> None:
+    def _require_rows(frame: ComparedRows) -> None:
         """Raise if a part has no comparisons from which to choose a basis."""
         if not frame.n_queries:
             raise InputError(

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.models.rls.accuracy import UNIT, ErrorScales, LeftOut
+from corank.models.rls.accuracy import UNIT, ErrorScales, LeaveOutScores
 from corank.models.rls.spectrum import Ridge, RidgeSpectrum
 
 Floats = NDArray[np.float64]
@@ -48,11 +48,11 @@ def dual_queries_out(
     alphas: Floats,
     scales: ErrorScales,
     advance: Advance,
-) -> LeftOut:
+) -> LeaveOutScores:
     """Predict each query from all others, for the dense dual."""
     assert isinstance(spectrum, RidgeSpectrum)
     e, largest, grain = spectrum.values, spectrum.scale, scales.similarities
-    held, signs = LeftOut.empty(len(t), len(alphas)), _signs(len(e))
+    held, signs = LeaveOutScores.empty(len(t), len(alphas)), _signs(len(e))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         V, t_q = np.ascontiguousarray(spectrum.vectors[begin:end]), t[begin:end]
         shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
@@ -91,9 +91,9 @@ def queries_out(
     shares: Floats,
     alphas: Floats,
     scales: ErrorScales,
-) -> LeftOut:
+) -> LeaveOutScores:
     """Predict each query from all others, for features."""
-    A, root, held = ridge.transform(Z), np.sqrt(ridge.scale), LeftOut.empty(len(t), len(alphas))
+    A, root, held = ridge.transform(Z), np.sqrt(ridge.scale), LeaveOutScores.empty(len(t), len(alphas))
     signs = _signs(A.shape[1])
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         A_q, t_q = A[begin:end], t[begin:end]
@@ -139,7 +139,7 @@ def views_out(
     blocks: list[slice],
     alphas: Floats,
     scales: ErrorScales,
-) -> list[LeftOut]:
+) -> list[LeaveOutScores]:
     """
     Predict each query from all others by the mean of several views.
 
@@ -155,10 +155,14 @@ def views_out(
         tall[place, block], targets[place] = Z[:, block], t
     scales = replace(scales, targets=np.sqrt(M) * scales.targets)
     held = (queries_out(ridge, tall, targets, M * starts, shares, alphas, scales) for ridge in ridges)
-    return [LeftOut(*(np.mean([part[place] for place in places], axis=0) for part in of_ridge)) for of_ridge in held]
+    return [
+        LeaveOutScores(*(np.mean([part[place] for place in places], axis=0) for part in of_ridge)) for of_ridge in held
+    ]
 
 
-def rows_out(ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, length: float, is_dual: bool) -> LeftOut:
+def rows_out(
+    ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, length: float, is_dual: bool
+) -> LeaveOutScores:
     """
     Predict rows outside the system, up to a constant.
 
@@ -168,7 +172,7 @@ def rows_out(ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, lengt
     length: mean k(x, x) of similarities.
     Returns: f.
     """
-    A, held = A - A.mean(axis=0), LeftOut.empty(len(A), len(alphas))
+    A, held = A - A.mean(axis=0), LeaveOutScores.empty(len(A), len(alphas))
     grain, root = scales.similarities, np.sqrt(ridge.scale)
     for index, shift in enumerate(ridge.shifts(alphas)):
         through, w = ridge.times_inverse(A, shift), ridge.times_inverse(ridge.target, shift)

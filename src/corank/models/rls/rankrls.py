@@ -34,7 +34,7 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, SumKernel
 from corank.base.kernels.basis import Basis, auto_basis
 from corank.base.kernels.features import FeatureMap
-from corank.base.kernels.grams import require_square
+from corank.base.kernels.kernel import require_square
 from corank.base.kernels.views import View
 from corank.choices import QueryWeight
 from corank.core.rows.scaled import factors_of
@@ -43,7 +43,7 @@ from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
 from corank.fitted import Predictions, Relations, Shapes
-from corank.models.rls.frame import Frame, RowFrame
+from corank.models.rls.frame import ComparedRows, ScoredRows
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.models.rls.selection import (
     EVIDENCE,
@@ -230,22 +230,22 @@ class RankRLS(LeastSquares):
         if is_primal and self.alphas is None:
             phi = FeatureMap.of_columns(view, data.n_features)
             return self.solve_summary(PairSums.of((phi,), data, self.query_weight, self.ties))
-        frame = Frame.of(data, self.query_weight, self.ties)
+        frame = ComparedRows.of(data, self.query_weight, self.ties)
         require_weight(frame.n_queries, "pair")
         if self.alphas is not None:
             require_pairs_memory(frame, metric_for(self.metric, frame))
         n_basis = self._basis_size(view.kernel, frame)
-        if isinstance(frame, RowFrame) and not is_primal and not self.uses_basis and n_basis is None:
+        if isinstance(frame, ScoredRows) and not is_primal and not self.uses_basis and n_basis is None:
             require_square(len(frame.rows), self._n_arrays(frame, view.kernel))
 
-            def make(data: RankingData, frame: Frame) -> System:
-                assert isinstance(frame, RowFrame)
+            def make(data: RankingData, frame: ComparedRows) -> System:
+                assert isinstance(frame, ScoredRows)
                 return DenseSystem(data, frame, Basis.of(view, data.X, frame.rows))
 
         else:
             phi = self._map(view, data, frame.rows, rng, n_basis)
 
-            def make(data: RankingData, frame: Frame) -> System:
+            def make(data: RankingData, frame: ComparedRows) -> System:
                 summary = PairSums.of((phi,), data, frame.query_weight, frame.ties)
                 return FeatureSystem(data, frame, phi.basis, summary)
 
@@ -269,13 +269,13 @@ class RankRLS(LeastSquares):
             jitter=ridge.jitter(float(alphas[index])),
         )  # fmt: skip
 
-    def _basis_size(self, kernel: Kernel, frame: Frame) -> int | None:
+    def _basis_size(self, kernel: Kernel, frame: ComparedRows) -> int | None:
         """Return the number of basis rows; None for all rows, and for those that the user gave."""
         if self.n_basis == "auto" and (kernel.is_linear or not isinstance(self.basis, str)):
             return None
         return auto_basis(self.n_basis, len(frame.rows), _MANY_ROWS, _AUTO_BASIS)
 
-    def _n_arrays(self, frame: Frame, kernel: Kernel) -> float:
+    def _n_arrays(self, frame: ComparedRows, kernel: Kernel) -> float:
         """Return how many n × n arrays the dense system needs at once, as measured; leaving out large queries adds."""
         largest = 0 if self.alphas is None else np.diff(frame.starts).max() / len(frame.rows)
         return max(2.0 + 1.5 * largest, 3.0 if isinstance(kernel, SumKernel) else 0.0)
@@ -292,7 +292,7 @@ class RankRLS(LeastSquares):
             jitter=ridge.jitter(float(alphas[index])),
         )  # fmt: skip
 
-    def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+    def choose_maps(self, data: RankingData, frame: ComparedRows, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """Return the one feature map, see `LeastSquares`."""
         view = View(None, self.kernel)
         if view.kernel.is_linear and not self.uses_basis:

@@ -29,14 +29,14 @@ from corank.data.splits import keep_scores
 from corank.errors import InputError
 from corank.memory import require_memory
 from corank.metrics import parse_metric
-from corank.models.rls.accuracy import LeftOut
-from corank.models.rls.frame import Frame, RowFrame
+from corank.models.rls.accuracy import LeaveOutScores
+from corank.models.rls.frame import ComparedRows, ScoredRows
 from corank.models.rls.leave_out import Advance
 from corank.models.rls.spectrum import Ridge, ridge_of
 from corank.models.rls.systems import System
 
 Floats = NDArray[np.float64]
-Remake = Callable[[RankingData, Frame], System]
+Remake = Callable[[RankingData, ComparedRows], System]
 
 EVIDENCE = "evidence"
 """Name of the criterion that maximises the marginal likelihood; it leaves nothing out."""
@@ -58,11 +58,11 @@ def candidates(values: Any, name: str) -> Floats:
     return numbers
 
 
-def metric_for(metric: str | None, frame: Frame) -> str:
+def metric_for(metric: str | None, frame: ComparedRows) -> str:
     """Return the metric; by default nDCG@10 for grades in several queries, else disagreement."""
     if metric is not None:
         return metric if metric == EVIDENCE else str(parse_metric(metric))
-    if not isinstance(frame, RowFrame) or frame.n_queries < 2:
+    if not isinstance(frame, ScoredRows) or frame.n_queries < 2:
         return "disagreement"
     are_grades = (frame.y >= 0) & (frame.y <= 10) & (frame.y == np.round(frame.y))
     return "nDCG@10" if are_grades.all() else "disagreement"
@@ -89,7 +89,7 @@ def leave_out_scores(
         return system.evidence(ridge, alphas), "largest"
     if frame.n_queries > 1:
         return frame.scores(system.queries_out(ridge, alphas, advance), metric), "leave-query-out"
-    if not isinstance(frame, RowFrame) or metric != "disagreement":
+    if not isinstance(frame, ScoredRows) or metric != "disagreement":
         raise InputError(
             f"there is one query, but metric={metric!r} needs two or more for leave-query-out; for scores of one query "
             "use metric='disagreement', which leaves out rows."
@@ -105,9 +105,9 @@ def leave_out_scores(
     return _rows_out(system, alphas, n_parts, remake, advance), f"{n_parts}-fold"
 
 
-def require_pairs_memory(frame: Frame, metric: str) -> None:
+def require_pairs_memory(frame: ComparedRows, metric: str) -> None:
     """Raise `InputError` if leave-pair-out is the method and needs more memory than there is."""
-    if metric != EVIDENCE and frame.n_queries == 1 and isinstance(frame, RowFrame) and _leaves_out_pairs(frame):
+    if metric != EVIDENCE and frame.n_queries == 1 and isinstance(frame, ScoredRows) and _leaves_out_pairs(frame):
         n = len(frame.rows)
         require_memory(n, 8.0 * _PAIRS_OUT * n * n, "set metric='evidence', or pass alpha instead of alphas")
 
@@ -119,7 +119,7 @@ def _order_of_values(data: RankingData, rows: NDArray[np.int64], y: Floats) -> N
     return np.lexsort((*columns, data.prior_of(rows), data.weight_of(rows), y))
 
 
-def _leaves_out_pairs(frame: RowFrame) -> bool:
+def _leaves_out_pairs(frame: ScoredRows) -> bool:
     """Return whether leave-pair-out of one query is exact: equal scores are compared (one run) or absent (n runs)."""
     return len(frame.L.keep) in (1, len(frame.rows))
 
@@ -132,7 +132,7 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
     exists. Rows are assigned to folds in the order of their scores, and rows of equal score in the order of their
     numbers, so that the order of the input does not matter.
     """
-    assert isinstance(system.frame, RowFrame)
+    assert isinstance(system.frame, ScoredRows)
     rows, y, wrong, total = system.frame.rows, system.frame.y, np.zeros(len(alphas)), 0
     order = _order_of_values(system.data, rows, y)
     for part in range(n_parts):
@@ -140,7 +140,7 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
         kept = np.ones(system.data.n_rows, dtype=bool)
         kept[rows[out]] = False
         data = keep_scores(system.data, kept)
-        frame = Frame.of(data, "pairs", ties=False)
+        frame = ComparedRows.of(data, "pairs", ties=False)
         i, j = np.nonzero(y[out][:, None] > y[out])
         if len(i) and frame.n_queries:
             rest = remake(data, frame)
@@ -159,10 +159,10 @@ _FIFTHS = 5
 _ALPHAS = np.array([1e-3, 1e-2, 1e-1])
 
 
-def gaussian_is_better(data: RankingData, frame: Frame, alpha: float, metric: str) -> bool:
+def gaussian_is_better(data: RankingData, frame: ComparedRows, alpha: float, metric: str) -> bool:
     """Return whether a Gaussian kernel is better than the linear one on left-out queries."""
     is_dense = isinstance(plain(data.X), np.ndarray)
-    if metric == EVIDENCE or not isinstance(frame, RowFrame) or not is_dense or frame.n_queries < MIN_QUERIES:
+    if metric == EVIDENCE or not isinstance(frame, ScoredRows) or not is_dense or frame.n_queries < MIN_QUERIES:
         return False
     rng = np.random.default_rng(0)
     chosen = rng.permutation(frame.n_queries)[:N_QUERIES]
@@ -173,8 +173,8 @@ def gaussian_is_better(data: RankingData, frame: Frame, alpha: float, metric: st
     for q in chosen:
         kept[frame.rows[frame.starts[q] : frame.starts[q + 1]]] = True
     data = keep_scores(data, kept)
-    frame = Frame.of(data, frame.query_weight, frame.ties)
-    assert isinstance(frame, RowFrame)
+    frame = ComparedRows.of(data, frame.query_weight, frame.ties)
+    assert isinstance(frame, ScoredRows)
     linear = FeatureMap.of_columns(View(None, "linear"), data.n_features)
     view = View(None, "gaussian").fit(data.X, rng, data.weights)
     rows = choose_basis(view, data.X, frame.rows, N_BASIS, "random", rng)
@@ -187,7 +187,7 @@ def gaussian_is_better(data: RankingData, frame: Frame, alpha: float, metric: st
     return bool(len(d) and d.mean() >= max(MARGIN, N_ERRORS * error))
 
 
-def _values(data: RankingData, frame: RowFrame, phi: FeatureMap, alphas: Floats | None, metric: str) -> list[Floats]:
+def _values(data: RankingData, frame: ScoredRows, phi: FeatureMap, alphas: Floats | None, metric: str) -> list[Floats]:
     """Return the metric of each left-out query, for each alpha; by default some below that of the closed rule."""
     Z, t = frame.design(0, frame.n_queries, data.X, phi)
     A, b, query = Z.T @ Z, Z.T @ t, np.arange(frame.n_queries)
@@ -201,5 +201,5 @@ def _values(data: RankingData, frame: RowFrame, phi: FeatureMap, alphas: Floats 
         rest = A - Z[out].T @ Z[out] + shifts[:, None, None] * np.eye(len(A))
         side = np.broadcast_to((b - Z[out].T @ t[out])[:, None], (len(alphas), len(b), 1))
         values[out] = Z[out] @ np.linalg.solve(rest, side)[:, :, 0].T
-    held = LeftOut(values, np.zeros_like(values))
+    held = LeaveOutScores(values, np.zeros_like(values))
     return [np.asarray(result.values, dtype=np.float64) for result in frame.results(held, metric)]

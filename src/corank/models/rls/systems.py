@@ -24,8 +24,8 @@ from corank.base.kernels.basis import Basis
 from corank.base.kernels.features import stack_features
 from corank.base.solvers.penalty import alpha_of, freedom
 from corank.data.ranking import RankingData
-from corank.models.rls.accuracy import UNIT, ErrorScales, LeftOut
-from corank.models.rls.frame import Frame, RowFrame
+from corank.models.rls.accuracy import UNIT, ErrorScales, LeaveOutScores
+from corank.models.rls.frame import ComparedRows, ScoredRows
 from corank.models.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
 from corank.models.rls.spectrum import Equations, Ridge, RidgeSpectrum
 from corank.models.rls.summary import PairSums
@@ -43,7 +43,7 @@ class Margins(NamedTuple):
     grown: Floats  # growth of rounding errors in the 2×2 system
 
 
-def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, scales: ErrorScales) -> Floats:
+def pairs_out(ridge: Ridge, Z: Floats | None, frame: ScoredRows, alphas: Floats, scales: ErrorScales) -> Floats:
     """
     Return the leave-pair-out disagreement error of one query; O(n² k) for each λ and each distinct sum of two weights.
     """
@@ -160,7 +160,7 @@ class System(ABC):
     """The linear system of a problem, for one alpha or many."""
 
     data: RankingData
-    frame: Frame  # the comparisons
+    frame: ComparedRows  # the comparisons
     basis: Basis | None  # the basis rows; None if the features are columns
 
     @abstractmethod
@@ -172,15 +172,15 @@ class System(ABC):
         """Turn solutions (columns) into coefficients of the columns of X (linear kernel) or of the basis rows."""
 
     @abstractmethod
-    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> LeftOut:
-        """Predict each query from all others, for `Frame.scores`; `advance` is called with the number of rows done."""
+    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> LeaveOutScores:
+        """Predict each query from all others, for `ComparedRows.scores`; `advance` receives the number of rows done."""
 
     @abstractmethod
     def pairs_out(self, ridge: Ridge, alphas: Floats) -> Floats:
         """Return the leave-pair-out disagreement error of the one query."""
 
     @abstractmethod
-    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> LeftOut:
+    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> LeaveOutScores:
         """Predict other rows of the one query, up to a constant."""
 
     def evidence(self, ridge: Ridge, alphas: Floats) -> Floats:
@@ -200,14 +200,14 @@ class System(ABC):
 
     @abstractmethod
     def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
-        """Return tᵀ(I + ZZᵀ/λ)⁻¹t and log |I + ZZᵀ/λ|, Z and t those of `Frame.design`."""
+        """Return tᵀ(I + ZZᵀ/λ)⁻¹t and log |I + ZZᵀ/λ|, Z and t those of `ComparedRows.design`."""
 
 
 @dataclass(frozen=True, eq=False)
 class DenseSystem(System):
     """The dense dual: one coefficient per scored row; the basis are the compared rows."""
 
-    frame: RowFrame
+    frame: ScoredRows
     basis: Basis
 
     def equations(self) -> Equations:
@@ -238,7 +238,7 @@ class DenseSystem(System):
         a = self.frame.L.half_t(x)
         return self.basis.column_weights(a) if self.basis.view.kernel.is_linear else a
 
-    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> LeftOut:
+    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> LeaveOutScores:
         """Predict each query from all others."""
         frame = self.frame
         return dual_queries_out(ridge, frame.targets, frame.starts, frame.shares, alphas, self._error_scales, advance)
@@ -247,7 +247,7 @@ class DenseSystem(System):
         """Return the leave-pair-out disagreement error of the one query."""
         return pairs_out(ridge, None, self.frame, alphas, self._error_scales)
 
-    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> LeftOut:
+    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> LeaveOutScores:
         """Predict other rows of the one query, up to a constant."""
         similarities = self.frame.L.half(np.ascontiguousarray(self.basis.similarities(rows).T)).T
         length = float(np.mean(self.basis.diagonal(self.data.X)))
@@ -280,25 +280,25 @@ class FeatureSystem(System):
         """Return coefficients of the columns, or of the basis rows."""
         return self.summary.only_map.coefficients(x)
 
-    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> LeftOut:
+    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> LeaveOutScores:
         """Predict each query from all others."""
         return self.views_out([ridge], alphas, advance)[0]
 
-    def views_out(self, ridges: list[Ridge], alphas: Floats, advance: Advance) -> list[LeftOut]:
+    def views_out(self, ridges: list[Ridge], alphas: Floats, advance: Advance) -> list[LeaveOutScores]:
         """Predict each query from all others by the mean of the views, for each coupling."""
         frame, blocks, parts, scales = self.frame, self.summary.blocks, [], self._error_scales
         for some, starts, Z, t in frame.designs(self.data.X, stack_features(self.summary.maps)):
             parts.append(views_out(ridges, Z, t, starts, frame.shares[some], blocks, alphas, scales))
             advance(len(t))
-        return [LeftOut(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*parts, strict=True)]
+        return [LeaveOutScores(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*parts, strict=True)]
 
     def pairs_out(self, ridge: Ridge, alphas: Floats) -> Floats:
         """Return the leave-pair-out disagreement error of the one query."""
-        assert isinstance(self.frame, RowFrame)
+        assert isinstance(self.frame, ScoredRows)
         Z, _ = self.frame.design(0, 1, self.data.X, self.summary.only_map)
         return pairs_out(ridge, Z, self.frame, alphas, self._error_scales)
 
-    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> LeftOut:
+    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> LeaveOutScores:
         """Predict other rows of the one query, up to a constant."""
         features = ridge.transform(self.summary.only_map(rows))
         return rows_out(ridge, features, alphas, self._error_scales, self._length, is_dual=False)

@@ -37,7 +37,7 @@ from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Shapes
-from corank.models.rls.frame import Frame
+from corank.models.rls.frame import ComparedRows
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.rankrls import FittedRankRLS, RankRLS
 from corank.models.rls.selection import EVIDENCE, best, candidates, direction, metric_for
@@ -164,7 +164,7 @@ class ViewRankRLS(RankRLS):
         views = as_views(self.views, n_features, for_views, self.kernel, data.names)
         generators = for_kernels.spawn(len(views))
         views = [view.fit(data.X, own, data.weights) for view, own in zip(views, generators, strict=True)]
-        frame, equal = Frame.of(data, self.query_weight, self.ties), np.full(len(views), 1 / len(views))
+        frame, equal = ComparedRows.of(data, self.query_weight, self.ties), np.full(len(views), 1 / len(views))
         require_weight(frame.n_queries, "pair")
         metric = metric_for(self.metric or ("disagreement" if frame.n_queries > 1 else EVIDENCE), frame)
         fit, sizes = self._maker(views, data, metric, int(for_fits.integers(2**63)))
@@ -223,7 +223,7 @@ class ViewRankRLS(RankRLS):
         sizes = closed / alpha_of(1.0, 0, freedom(data, self.ties))
         return lambda c, alphas: fit(SumKernel(kernels, tuple(_over(c, sizes).tolist()), columns), data, alphas), sizes
 
-    def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
+    def choose_maps(self, data: RankingData, frame: ComparedRows, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """Raise: there is no summary of learnt weights."""
         raise _no_summary()
 

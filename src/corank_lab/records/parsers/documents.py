@@ -15,6 +15,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from email import policy
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
@@ -36,7 +38,7 @@ SUFFIXES = (".eml", ".mbox", ".txt")
 MAX_BYTES = 2_000_000_000
 """Largest sum of the sizes of the files of a folder, and of the values of its table."""
 MAX_HEADER, MAX_CONTENT_HEADER = 1 << 15, 1 << 11
-"""Characters that are read of one header: the time that Python takes for some grows with the square of their length."""
+"""Characters that are read of one header: Python parses some in a time that grows with the square of their length."""
 
 _HEADER = re.compile(
     rb"(?i)(?:from|to|subject|date|message-id|received|return-path|mime-version|delivered-to|reply-to|x-[\w-]+):[ \t]"
@@ -153,8 +155,8 @@ def _documents(content: bytes, place: str, custodian: str) -> list[Document]:
         ) from None
 
 
-class _ShortHeaders(policy.EmailPolicy):
-    """Rules of Python for e-mails, but long headers are cut, visibly, and damaged ones are plain texts, or empty."""
+class _PlainHeaders(policy.EmailPolicy):
+    """Rules of Python for e-mails, but long headers are cut, visibly, and only those of the content are parsed."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
@@ -162,18 +164,22 @@ class _ShortHeaders(policy.EmailPolicy):
         return name, value if len(value) <= most else f"{value[:most]} ..."
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
-        try:
-            return super().header_fetch_parse(name, value)
-        except Exception as error:  # the parser of Python fails in many ways
-            if not name.lower().startswith("content-"):
-                return value
-            if isinstance(error, RecursionError):
+        if name.lower().startswith("content-"):
+            try:
+                return super().header_fetch_parse(name, value)
+            except RecursionError:
                 raise
-            return super().header_fetch_parse(name, "")
+            except Exception:  # the parser of Python fails in many ways
+                return super().header_fetch_parse(name, "")
+        text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        try:  # Python parses addresses in a time that grows with the square of their length
+            return str(make_header(decode_header(text)))
+        except (HeaderParseError, LookupError, ValueError):
+            return text
 
 
 def _parts(content: bytes, place: str, custodian: str) -> Iterator[Document]:
-    message = BytesParser(policy=_ShortHeaders()).parsebytes(content)
+    message = BytesParser(policy=_PlainHeaders()).parsebytes(content)
     if not isinstance(message, EmailMessage):
         raise InputError(f"{place} is not an e-mail; expected headers such as From and Subject.")
     subject = _header(message, "Subject")

@@ -144,3 +144,8 @@ class ParsedFile:
 def columns_of(records: Sequence[RawRecord]) -> list[str]:
     """Return all columns or tags in the order of their first appearance."""
     return list(dict.fromkeys(name for record in records for name in record))
+
+
+def head_of(text: str) -> str:
+    """Return the beginning of a text, by which its format is recognised, with line ends of one kind."""
+    return text[:200_000].lstrip().replace("\r\n", "\n").replace("\r", "\n")

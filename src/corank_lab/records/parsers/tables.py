@@ -194,8 +194,9 @@ _NUMBER = re.compile(r"<\d+\s*\.?\s*>")
 _INDENTED = re.compile(r"[ \t]+\S")
 
 
-def is_labelled(lines: list[str]) -> bool:
+def is_labelled(head: str) -> bool:
     """Return whether a number in brackets comes first, then names with indented values, one of them a title."""
+    lines = [line for line in head[:20_000].split("\n") if line.strip()]
     if not lines or not _NUMBER.fullmatch(lines[0].strip()):
         return False
     names = [
@@ -229,10 +230,7 @@ MAX_SHEET_COLUMNS = 16_384
 MAX_CELLS = 50_000_000
 """Cells of a workbook outside of a server; empty ones count, though they take no bytes."""
 
-CELL = 32_767
-"""Largest number of characters in a cell, counted in UTF-16."""
 _EMPTY_RUN = 10_000
-_PART = re.compile(r"(.+) \((\d+)\)", re.DOTALL)
 
 
 def parse_excel(content: bytes, name: str) -> ParsedFile:
@@ -264,22 +262,11 @@ def parse_excel(content: bytes, name: str) -> ParsedFile:
         (i for i, (_, rows) in enumerate(filled) if find_header([row for _, row in rows[:HEADER_ROWS]]) is not None),
         0,
     )
-    parsed = _joined(parse_rows(filled[chosen][1], name, "Excel", "row"))
+    parsed = parse_rows(filled[chosen][1], name, "Excel", "row")
     if len(filled) == 1:
         return parsed
     remark = f"Sheet {filled[chosen][0]!r} was read, one of {len(filled)}."
     return replace(parsed, remarks=(remark, *parsed.remarks))
-
-
-def _joined(parsed: ParsedFile) -> ParsedFile:
-    """Join texts that were too long for a cell and continue in columns such as ``abstract (2)``."""
-    for record in parsed.records:
-        for name in [item for item in record if _PART.fullmatch(item)]:
-            whole, number = _PART.fullmatch(name).groups()  # type: ignore[union-attr]
-            before = record.get(whole, [""])[0]
-            if len(before.encode("utf-16-le", "replace")) // 2 >= (int(number) - 1) * (CELL - 1):
-                record[whole][0] += record.pop(name)[0]
-    return parsed
 
 
 def _require_workbook(content: bytes, budget: Budget, name: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from corank.data import LINE_END
 from corank_lab.records.columns import WOS_COLUMNS
-from corank_lab.records.parsers.parsed import FieldNames, ParsedFile, RawRecord
+from corank_lab.records.parsers.parsed import FieldNames, ParsedFile, RawRecord, head_of
 
 RIS_TAGS: dict[str, tuple[str, ...]] = {
     "title": ("TI", "T1", "BTI", "CT", "BT", "TT", "ST"),
@@ -96,12 +96,37 @@ DIALECTS = {
 }  # fmt: skip
 """Dialects by name, in the order of trial; "loose RIS" has one blank around the dash, or indented tags."""
 
+MIN_TAG_SHARE = 0.3
+"""Share of the lines that must begin with a tag, for files without a known beginning."""
+
 _HEADER = re.compile(r"\s*(?:<\s*\d+\s*\.?\s*>|\d+\.\s*|Record #?\d+ of \d+|\[\d+\]|-{5,}|={5,}|_{5,})\s*")
 _FILE_TAGS = frozenset(("FN", "VR", "EF"))
 
 
-def parse_tagged(text: str, name: str, dialect_name: str) -> ParsedFile:
+def find_dialect(head: str) -> str:
+    """Return the dialect of a tagged file, or an empty string."""
+    begins = {name: dialect.begin for name, dialect in DIALECTS.items() if dialect.begin is not None}
+    matches = [
+        (found.start(), i, name) for i, (name, item) in enumerate(begins.items()) if (found := item.search(head))
+    ]
+    lines = [line for line in LINE_END.split(head) if line.strip()]
+    counts = {name: len(begins[name].findall(head)) for name in ("RIS", "loose RIS")}
+    for _, _, name in sorted(matches):
+        if name == "RIS" and counts["RIS"] < counts["loose RIS"]:
+            continue
+        if any(DIALECTS[name].tag.match(line.rstrip()) for line in lines[:50]):
+            return name
+    for name in ("Ovid", "Cochrane"):
+        tags = [tag[1].rstrip() for line in lines if (tag := DIALECTS[name].tag.match(line.rstrip()))]
+        if len(tags) >= max(2, MIN_TAG_SHARE * len(lines)) and {"TI", "T1"} & set(tags):
+            return "RIS" if name == "Ovid" and "ER" in tags else name
+    tags = [tag[1] for line in lines if (tag := DIALECTS["EndNote tagged"].tag.match(line))]
+    return "EndNote tagged" if len(tags) >= max(2, MIN_TAG_SHARE * len(lines)) and "%T" in tags else ""
+
+
+def parse_tagged(text: str, name: str) -> ParsedFile:
     """Parse a tagged file."""
+    dialect_name = find_dialect(head_of(text))
     dialect = DIALECTS[dialect_name]
     records, places = [], []
     is_open = False

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from corank import QueryScaler, QuerySearchCV, RankRLS, suggest
-from corank.base import Smooth
+from corank.base import NeighborSmoother
 from corank.base.suggestions import Pool
 from corank.base.suggestions.suggest import _unit_rows
 from corank.errors import InputError
@@ -161,7 +161,7 @@ def test_sparse_text_in_float32():
     rng = np.random.default_rng(0)
     X = sparse.random_array((50, 200), density=0.05, rng=rng, format="csr")
     y = np.where(np.arange(50) < 6, np.arange(50) % 2.0, NAN)
-    model = make_pipeline(Smooth(n_components=5, random_state=0), RankRLS(scale=False)).fit(X, y)
+    model = make_pipeline(NeighborSmoother(n_components=5, random_state=0), RankRLS(scale=False)).fit(X, y)
     found = suggest(model, X, y, n=10)
     assert len(set(found)) == 10
     assert found.min() >= 6

@@ -85,7 +85,9 @@ def test_a_model_learns_on_top_of_features_that_are_scores(says, made, y, text, 
     words = [] if scale is None else ["--scale", scale]
     said = says("fit", text, "-m", "rankrls", "--prior", "2,4-5", *words, "--unjudged", "-1", "-o", tmp_path / "m")
     X = made.X if scale is None else corank.QueryScaler(scale).fit(made.X, qid=made.qid).transform(made.X, made.qid)
-    model = corank.base.OnTop(corank.ColumnMean([1, 3, 4]), corank.RankRLS(random_state=0)).fit(X, y, qid=made.qid)
+    model = corank.base.ResidualRanker(corank.ColumnMean([1, 3, 4]), corank.RankRLS(random_state=0)).fit(
+        X, y, qid=made.qid
+    )
     assert "RankRLS on top of 3 features from 240 rows" in said
     assert said.endswith(f"; alpha {model.ranker_.alpha_:.4g} (pair differences)\n")
     says("rank", tmp_path / "m", text, "-o", tmp_path / "scores.txt")

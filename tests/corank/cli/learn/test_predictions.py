@@ -5,7 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from corank.cli.learn.predictions import evaluate_predictions, read_truth
+from corank.cli.learn.evaluate import evaluate_predictions
+from corank.cli.rows import read_truth
 from corank.data.io.trec import read_qrels
 from corank.errors import InputError
 

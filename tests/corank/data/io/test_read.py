@@ -49,7 +49,7 @@ def path(request, tmp_path):
 
 def test_every_kind_of_file_gives_the_same_rows(path):
     rows = corank.read(path, unjudged=-1)
-    assert isinstance(rows, corank.data.Collection)
+    assert isinstance(rows, corank.data.Dataset)
     np.testing.assert_allclose(rows.X, MADE.X, rtol=1e-6)
     np.testing.assert_array_equal(rows.y, np.where(Y == -1, np.nan, Y))
     expected = corank.RankingData.of(MADE.X, rows.y, MADE.qid)
@@ -201,4 +201,4 @@ def test_a_collection_says_what_it_holds_in_one_line(tmp_path):
     write(tmp_path / "rows")
     rows = corank.read(tmp_path / "rows", unjudged=-1)
     n_scored = np.count_nonzero(MADE.y)
-    assert repr(rows) == f"<Collection: {len(Y)} rows, {n_scored} scored, {MADE.X.shape[1]} features>"
+    assert repr(rows) == f"<Dataset: {len(Y)} rows, {n_scored} scored, {MADE.X.shape[1]} features>"

@@ -43,7 +43,7 @@ MODELS = {
     "Calibrated": lambda: corank.Calibrated(corank.SPD()),
     "Calibrated logistic": lambda: corank.Calibrated(corank.SPD(), "logistic"),
     "ColumnMean": lambda: corank.ColumnMean([0, 1], [1, -1], method=None),
-    "OnTop": lambda: corank.base.OnTop(corank.ColumnMean([0, 1], method=None), corank.RankRLS()),
+    "ResidualRanker": lambda: corank.base.ResidualRanker(corank.ColumnMean([0, 1], method=None), corank.RankRLS()),
     "PreferenceGP": lambda: corank.PreferenceGP(GaussianKernel(0.02), 0.3, learn=False),
     "OrdinalGP": lambda: corank.OrdinalGP(GaussianKernel(0.02), 0.3, learn=False),
     "PDGD": lambda: corank.PDGD(),

@@ -97,8 +97,8 @@ def state(**values):
         # each of these was loaded, and failed in a prediction
         ("BM25", None, state(mean_length_=0), "mean_length_ is positive"),
         ("BM25", None, put("idf_", lambda a: a * np.nan), "idf_ holds numbers that are not finite"),
-        ("Smooth", None, put("embedding_", lambda a: a[:, :2]), "embedding_ has the shape"),
-        ("Smooth", None, state(embedding_=3), "embedding_ is 3"),
+        ("NeighborSmoother", None, put("embedding_", lambda a: a[:, :2]), "embedding_ has the shape"),
+        ("NeighborSmoother", None, state(embedding_=3), "embedding_ is 3"),
         ("LinkLearn", None, lambda header, tensors: header["params"].update(b=10**30), "b is 1000"),
         ("Collaborative", None, put("item_means_", lambda a: a[:2]), "has the shape"),
         ("Collaborative", None, put("item_features_", lambda a: a * np.inf), "not finite"),
@@ -125,7 +125,7 @@ def test_what_failed_in_a_prediction_is_refused_by_load(forged, kind, descriptio
         forged(kind, change, description)
 
 
-@pytest.mark.parametrize("kind", ["Calibrated", "OnTop"])
+@pytest.mark.parametrize("kind", ["Calibrated", "ResidualRanker"])
 def test_parameters_of_an_estimator_that_is_a_parameter_are_checked(forged, kind):
     def change(header, tensors):
         header["params"]["ranker"]["estimator"]["params"]["alpha"] = []

@@ -28,7 +28,7 @@ TRANSFORMERS = {
     "largest": lambda: MaxAbsScaler(),
     "landmarks": lambda: corank.base.Landmarks(5, "gaussian", random_state=0),
     "landmarks by name": lambda: corank.base.Landmarks(5, GaussianKernel(0.5), basis="kmeans++", random_state=1),
-    "smooth": lambda: corank.base.Smooth(0.3, 4, 3, random_state=0),
+    "smooth": lambda: corank.base.NeighborSmoother(0.3, 4, 3, random_state=0),
     "passthrough": lambda: "passthrough",
     "nothing": lambda: None,
     "pipeline": lambda: Pipeline([("inner", corank.QueryScaler()), ("too", StandardScaler())]),
@@ -54,7 +54,7 @@ def _routed():
 
 def made_ranker(kind):
     spd, mean = corank.SPD(n_steps=50, random_state=0), corank.ColumnMean([0, 1])
-    wrapped = {corank.Calibrated: (spd,), corank.base.OnTop: (mean, spd), corank.ColumnMean: ([0, 1],)}
+    wrapped = {corank.Calibrated: (spd,), corank.base.ResidualRanker: (mean, spd), corank.ColumnMean: ([0, 1],)}
     ranker = kind(*wrapped.get(kind, ()))
     settings = {"random_state": 0, "n_steps": 50, "views": 2}
     return ranker.set_params(

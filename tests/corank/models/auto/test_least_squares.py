@@ -11,7 +11,7 @@ from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.models.auto import trials as least_squares
-from corank.models.auto.left_out import LeftOut
+from corank.models.auto.left_out import ValidationFolds
 from corank.models.auto.trials import SharedLeastSquares
 from corank.models.rls import RankRLS
 
@@ -36,7 +36,7 @@ PROBLEMS = {
 def test_scores_of_a_fold_are_those_of_a_model_fitted_without_it(name, kernel, is_small, monkeypatch):
     monkeypatch.setattr(least_squares, "_SMALL", np.inf if is_small else 0.0)
     data, model = PROBLEMS[name], RankRLS(0.3, kernel, random_state=0)
-    left_out = LeftOut.of(data, None, np.random.default_rng(0))
+    left_out = ValidationFolds.of(data, None, np.random.default_rng(0))
     shared = SharedLeastSquares.of(model, left_out, None)
     slopes = np.linspace(0.2, 1.0, left_out.n_folds)
     found = shared.left_out_scores(0.3, slopes)
@@ -54,15 +54,15 @@ def test_scores_of_a_fold_are_those_of_a_model_fitted_without_it(name, kernel, i
 @pytest.mark.parametrize("name", list(PROBLEMS))
 def test_the_model_of_all_judgements_is_that_of_fit(name):
     data, model = PROBLEMS[name], RankRLS(0.3, "gaussian", random_state=0)
-    shared = SharedLeastSquares.of(model, LeftOut.of(data, None, np.random.default_rng(0)), None)
+    shared = SharedLeastSquares.of(model, ValidationFolds.of(data, None, np.random.default_rng(0)), None)
     prior = None if data.prior is None else 0.5 * data.prior
     expected = RankRLS(0.3, "gaussian").fit(replace(data, prior=prior))._score_rows(X)
     np.testing.assert_allclose(shared.fit(model, 0.5).predict(X), expected, atol=1e-7)
 
 
 def test_parts_of_one_query_and_many_features_are_fitted_one_by_one(monkeypatch):
-    one = LeftOut.of(RankingData.of(X[:20], np.arange(20.0)), None, np.random.default_rng(0))
+    one = ValidationFolds.of(RankingData.of(X[:20], np.arange(20.0)), None, np.random.default_rng(0))
     assert SharedLeastSquares.of(RankRLS(0.3), one, None) is None
     monkeypatch.setattr(least_squares, "_MAX_FEATURES", 5)
-    several = LeftOut.of(PROBLEMS["scores"], None, np.random.default_rng(0))
+    several = ValidationFolds.of(PROBLEMS["scores"], None, np.random.default_rng(0))
     assert SharedLeastSquares.of(RankRLS(0.3), several, None) is None

@@ -10,7 +10,7 @@ from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.metrics import disagreement_error, evaluate
-from corank.models.auto.left_out import LeftOut, is_constant_inside, schedule, spread_inside
+from corank.models.auto.left_out import ValidationFolds, is_constant_inside, schedule, spread_inside
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid
@@ -19,7 +19,7 @@ DATA = RankingData.of(X, Y, QID)
 
 
 def left_out(data=DATA, metric=None):
-    return LeftOut.of(data, metric, np.random.default_rng(0))
+    return ValidationFolds.of(data, metric, np.random.default_rng(0))
 
 
 def test_every_query_with_a_pair_is_left_out_once():

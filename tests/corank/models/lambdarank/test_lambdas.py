@@ -16,7 +16,7 @@ from corank.models.lambdarank import LAMBDAS, Lambda
 from corank.models.lambdarank.terms import Lists
 
 RNG = np.random.default_rng(0)
-MEASURES = {
+METRICS = {
     "ndcg": lambda y, s: ndcg(y, s),
     "ndcg@3": lambda y, s: ndcg(y, s, k=3),
     "map": lambda y, s: average_precision(y, s),
@@ -52,12 +52,12 @@ def counted(name):
     return (lambda y: y >= 2) if name == "map(rel=2)" else lambda y: y
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("seed", range(4))
 def test_lambdas_of_a_pair_are_the_change_of_its_swap(name, seed):
     rng = np.random.default_rng(seed)
     s, y = 2.0 * rng.normal(size=7), rng.permutation([0.0, 0, 0, 1, 2, 2, 3])
-    lambdas, curvatures = by_swapping(MEASURES[name], s, y, counted(name))
+    lambdas, curvatures = by_swapping(METRICS[name], s, y, counted(name))
     found = Lambda.of(name).with_curvatures(s, y)
     np.testing.assert_allclose(found[0], lambdas, atol=1e-12)
     np.testing.assert_allclose(found[1], curvatures, atol=1e-12)
@@ -125,7 +125,7 @@ def test_scores_far_apart_lose_nothing():
             expected = Lambda.of(name)(near[:3], y[:3])
             np.testing.assert_allclose(lambdas[:3], expected, rtol=1e-12)
         else:
-            np.testing.assert_allclose(lambdas, by_swapping(MEASURES[name], far, y)[0], atol=1e-12)
+            np.testing.assert_allclose(lambdas, by_swapping(METRICS[name], far, y)[0], atol=1e-12)
         assert np.isfinite(curvatures).all()
     assert Lambda.of("ranknet")([-1000.0, 1000.0], [1, 0]).tolist() == [1.0, -1.0]
     assert np.isfinite(Lambda.of("wta")([-1000.0, 1000.0], [1, 0])).all()
@@ -139,7 +139,7 @@ def test_ties_of_ndcg_take_every_order():
             for end in permutations([4, 5]):
                 apart = s.copy()
                 apart[[0, *tie, *end]] -= 1e-9 * np.arange(6)
-                lambdas += by_swapping(MEASURES[name], apart, y)[0]
+                lambdas += by_swapping(METRICS[name], apart, y)[0]
                 n_orders += 1
         np.testing.assert_allclose(Lambda.of(name)(s, y), lambdas / n_orders, atol=1e-8)
 

@@ -6,8 +6,8 @@ import pytest
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.models.rls import frame as module
-from corank.models.rls.accuracy import LeftOut
-from corank.models.rls.frame import Frame
+from corank.models.rls.accuracy import LeaveOutScores
+from corank.models.rls.frame import ComparedRows
 from explicit_rls import scored_laplacian
 
 RNG = np.random.default_rng(1)
@@ -18,7 +18,7 @@ W = RNG.choice([0.0, 1.0, 2.0], 40)
 
 
 def exactly(values):
-    return LeftOut(values, np.zeros_like(values))
+    return LeaveOutScores(values, np.zeros_like(values))
 
 
 @pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
@@ -27,7 +27,7 @@ def exactly(values):
 @pytest.mark.parametrize("ties", [False, True])
 def test_designs_are_a_square_root_of_the_mean_over_pairs(monkeypatch, query_weight, weights, block, ties):
     monkeypatch.setattr(module, "_BLOCK", block)
-    frame = Frame.of(RankingData.of(X, Y, QID, weights), query_weight, ties)
+    frame = ComparedRows.of(RankingData.of(X, Y, QID, weights), query_weight, ties)
     parts = list(frame.designs(X, np.asarray))
     Z, t = np.vstack([Z for _, _, Z, _ in parts]), np.concatenate([t for *_, t in parts])
     L = scored_laplacian(Y, QID, weights=weights, query_weight=query_weight, ties=ties)
@@ -47,7 +47,7 @@ def test_designs_are_a_square_root_of_the_mean_over_pairs(monkeypatch, query_wei
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_the_metric_sees_predictions_without_their_scale(ties):
-    frame = Frame.of(RankingData.of(X, Y, QID, np.maximum(W, 0.5)), "pairs", ties)
+    frame = ComparedRows.of(RankingData.of(X, Y, QID, np.maximum(W, 0.5)), "pairs", ties)
     ((*_, t),) = frame.designs(X, np.asarray)
     assert frame.scores(exactly(t[:, None]), "disagreement")[0] == 0.0
     assert frame.scores(exactly(-t[:, None]), "disagreement")[0] == 1.0
@@ -63,20 +63,20 @@ def test_the_metric_sees_predictions_without_their_scale(ties):
 
 def test_a_query_whose_weight_is_all_in_one_row_is_not_compared():
     weights = np.array([1e10, 1e-9, 1.0, 2.0])
-    frame = Frame.of(RankingData.of(X[:4], [0, 1, 0, 1], [0, 0, 1, 1], weights), "equal", False)
+    frame = ComparedRows.of(RankingData.of(X[:4], [0, 1, 0, 1], [0, 0, 1, 1], weights), "equal", False)
     assert frame.rows.tolist() == [2, 3]
     np.testing.assert_allclose(frame.shares, [1.0])
 
 
 def test_rows_of_one_grade_are_compared_only_with_ties():
     data = RankingData.of(np.zeros((6, 1)), [1, 2, np.nan, 3, 4, 4], [0, 0, 0, 1, 2, 2])
-    assert Frame.of(data, "pairs", ties=False).rows.tolist() == [0, 1]
-    assert Frame.of(data, "pairs", ties=True).rows.tolist() == [0, 1, 4, 5]
+    assert ComparedRows.of(data, "pairs", ties=False).rows.tolist() == [0, 1]
+    assert ComparedRows.of(data, "pairs", ties=True).rows.tolist() == [0, 1, 4, 5]
 
 
 def test_pairs_ask_for_a_difference_of_one():
     pairs, qid = np.array([[0, 1], [4, 5], [2, 1], [3, 4]]), np.array([0, 0, 0, 1, 1, 1])
-    frame = Frame.of(RankingData.of_pairs(X[:6], pairs, qid, [1, 1, 0, 1, 4, 1.0]), "pairs", ties=False)
+    frame = ComparedRows.of(RankingData.of_pairs(X[:6], pairs, qid, [1, 1, 0, 1, 4, 1.0]), "pairs", ties=False)
     ((_, starts, Z, t),) = frame.designs(X, np.asarray)
     assert starts.tolist() == [0, 1, 3]
     # weights 1, 4 and 4 of nine
@@ -88,6 +88,6 @@ def test_pairs_ask_for_a_difference_of_one():
     np.testing.assert_allclose(frame.scores(exactly(values), "disagreement"), [0.25, 0.625])
     # what may be nothing is nothing: the second query is of two ties
     noise = np.array([[0.5, 0.5], [1, 1], [2, 2]])
-    np.testing.assert_allclose(frame.scores(LeftOut(values, noise), "disagreement"), [0.25, 0.75])
+    np.testing.assert_allclose(frame.scores(LeaveOutScores(values, noise), "disagreement"), [0.25, 0.75])
     with pytest.raises(InputError, match="preference pairs have no grades; use metric='disagreement'"):
         frame.scores(exactly(np.ones((3, 1))), "nDCG@5")

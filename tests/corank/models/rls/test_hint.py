@@ -14,7 +14,7 @@ from corank.data.ranking import RankingData
 from corank.errors import UsageWarning
 from corank.metrics import evaluate
 from corank.models.rls import RankRLS, ViewRankRLS, selection
-from corank.models.rls.frame import Frame
+from corank.models.rls.frame import ComparedRows
 
 ALPHAS = [1e-3, 1e-2, 0.1, 1.0]
 QID = np.repeat(np.arange(70), 8)
@@ -65,7 +65,7 @@ def _scaled(X: np.ndarray, y: np.ndarray) -> RankingData:
 def test_left_out_values_are_those_of_fits_without_the_fold(kernel):
     X, y = problem(0.5)
     data = RankingData.of(X, y, QID)
-    frame, view = Frame.of(data, "pairs", False), View(None, kernel).fit(X, np.random.default_rng(1))
+    frame, view = ComparedRows.of(data, "pairs", False), View(None, kernel).fit(X, np.random.default_rng(1))
     rows = np.arange(0, len(y), 9)
     if kernel == "linear":
         phi = FeatureMap.of_columns(view, X.shape[1])

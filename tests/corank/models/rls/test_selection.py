@@ -5,7 +5,7 @@ import pytest
 
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.models.rls.frame import Frame
+from corank.models.rls.frame import ComparedRows
 from corank.models.rls.selection import best, candidates, metric_for
 
 
@@ -27,7 +27,7 @@ def test_grades_of_several_queries_are_judged_by_their_gain():
     X = np.zeros((4, 1))
 
     def chosen(y, qid, metric=None):
-        return metric_for(metric, Frame.of(RankingData.of(X, y, qid), "pairs", ties=False))
+        return metric_for(metric, ComparedRows.of(RankingData.of(X, y, qid), "pairs", ties=False))
 
     assert chosen([0, 1, 2, 0], [0, 0, 1, 1]) == "nDCG@10"
     assert chosen([0, 1, 2, 0], [0, 0, 1, 1], "ap") == "AP"
@@ -37,4 +37,4 @@ def test_grades_of_several_queries_are_judged_by_their_gain():
     assert chosen([-1, 1, 2, 0], [0, 0, 1, 1]) == "disagreement"
     assert chosen([1900, 1950, 2, 0], [0, 0, 1, 1]) == "disagreement"
     pairs = RankingData.of_pairs(X, [[0, 1], [2, 3]], [0, 0, 1, 1])
-    assert metric_for(None, Frame.of(pairs, "pairs", ties=False)) == "disagreement"
+    assert metric_for(None, ComparedRows.of(pairs, "pairs", ties=False)) == "disagreement"

@@ -7,7 +7,7 @@ from corank.base.kernels import GaussianKernel
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
-from corank.models.rls.frame import Frame
+from corank.models.rls.frame import ComparedRows
 from corank.models.rls.systems import DenseSystem
 from explicit_rls import laplacian
 
@@ -21,7 +21,7 @@ Y = np.round(RNG.normal(size=20))
 def test_the_system_has_the_nonzero_spectrum_of_the_papers(weights, ties):
     kernel = GaussianKernel(0.2)
     data = RankingData.of(X, Y, QID, weights)
-    frame = Frame.of(data, "pairs", ties)
+    frame = ComparedRows.of(data, "pairs", ties)
     M, t, *_ = DenseSystem(data, frame, Basis.of(View(None, kernel), X, frame.rows)).equations()
     np.testing.assert_allclose(M, M.T, atol=1e-12)
     L = laplacian(QID, weights, y=None if ties else Y)

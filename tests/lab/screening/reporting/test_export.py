@@ -129,7 +129,7 @@ def test_marks_of_duplicates_lose_no_work_and_write_none_twice(ann, bob, left, t
     assert read_records(tmp_path / "a.csv").titles == [f"Title {at}" for at in left]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".ris", ".xlsx", ".jsonl", ".bib", ".nbib", ".tsv"])
+@pytest.mark.parametrize("suffix", [".csv", ".ris", ".xlsx", ".jsonl", ".tsv"])
 @pytest.mark.parametrize(
     ("only", "titles"), [("included", [0]), ("excluded", [1]), ("conflicts", [2]), ("unread", [3])]
 )

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import is_light
+from corank.core.jit import is_small
 from corank.core.parsing import small
-from corank.core.parsing.sheet import (
+from corank.core.parsing.small import (
     BAD_LABEL,
     BAD_VALUE,
     DONE,
@@ -174,7 +174,7 @@ def cut_lines(text: TextFile, base: int, size: int) -> Iterator[Piece]:
 
 def _survey(piece: Piece) -> tuple[int, int, int, int, int]:
     content, counts = piece.read(), None
-    if is_light(piece.length):
+    if is_small(piece.length):
         counts = small.survey(content[: piece.length].tobytes())
     if counts is None:
         from corank.core.parsing import letor as kernels
@@ -190,7 +190,7 @@ def _parse(piece: Piece, rows: list[int], at: int, sheet: Sheet, rules: ParserSe
     row, last_row = rows
     while True:
         parsed = None
-        if begin == 0 and is_light(piece.length):
+        if begin == 0 and is_small(piece.length):
             parsed = small.parse_rows(content[: piece.length].tobytes(), piece.shift, row, at, sheet, rules)
         if parsed is None:
             from corank.core.parsing import letor as kernels

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from corank._moved import old_parameters
-from corank.core.parsing import sheet as codes
-from corank.core.parsing.sheet import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
-from corank.data.collection import Collection, as_names, as_texts
+from corank.core.parsing import small as codes
+from corank.core.parsing.small import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
+from corank.data.collection import Dataset, as_names, as_texts
 from corank.data.io.letor.pieces import Fault, ParseResult, Pieces
 from corank.data.io.letor.writer import write_letor as write_letor
 from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, as_sources, open_text
@@ -102,7 +102,7 @@ class ReadPlan:
         dense &= width <= (n_features or USUAL_ID)
         return cls(n_rows, n_features, width, value_counts, dense, dtype, has_qid)
 
-    def read(self, pieces: Pieces, unjudged: float | None, allocate: Allocate) -> Collection:
+    def read(self, pieces: Pieces, unjudged: float | None, allocate: Allocate) -> Dataset:
         """Parse the pieces into arrays."""
         sheet = self._sheet(allocate)
         rules = ParserSettings(
@@ -119,7 +119,7 @@ class ReadPlan:
         if rules.qids == QID_POSITIONS:
             qid = _text_qids(pieces, sheet.qid)
         comments = _Comments(pieces, sheet.comments)
-        return Collection(X, sheet.y, _qid=lambda: qid, _docids=comments.docids, _comments=comments.comments)
+        return Dataset(X, sheet.y, _qid=lambda: qid, _docids=comments.docids, _comments=comments.comments)
 
     def _parse(self, pieces: Pieces, sheet: Sheet, rules: ParserSettings) -> tuple[ParseResult, ParserSettings]:
         try:
@@ -196,7 +196,7 @@ def read_letor(
     unjudged: float | None = None,
     n_jobs: int | None = None,
     allocate: Allocate | None = None,
-) -> Collection:
+) -> Dataset:
     """
     Read LETOR / SVMlight text, plain or compressed (gzip, xz, zstandard), from one or several files.
 

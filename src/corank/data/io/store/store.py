@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank._lazy import is_sparse
 from corank.core.rows.structure import ProblemIndex, index_fault
-from corank.data.collection import Collection, as_texts
+from corank.data.collection import Dataset, as_texts
 from corank.data.durable.atomic import require_no_input
 from corank.data.durable.regular import map_array, require_unchanged
 from corank.data.inputs import as_scores
@@ -155,7 +155,7 @@ def _fault_of(ids: NDArray[Any]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Store(Collection):
+class Store(Dataset):
     """
     An open store: a collection whose arrays are read-only maps of its files.
 

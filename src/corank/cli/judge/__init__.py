@@ -1,1 +1,0 @@
-"""Commands that collect judgements from people."""

@@ -1,1 +1,0 @@
-"""Judgement lists: grades of documents for queries, read from and written to the formats of other tools."""

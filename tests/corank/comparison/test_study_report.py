@@ -1,0 +1,232 @@
+"""The report of a study: tables against their values, accessibility, and no external resource."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from itertools import pairwise
+from urllib.parse import urlparse
+
+import numpy as np
+import pytest
+
+from corank.comparison.report import CONTENT_POLICY
+from corank.comparison.study_report import PLOTS, study_html, study_markdown, write
+from corank.errors import InputError
+from corank.metrics import CONVENTIONS
+from corank.tables import escape_markdown
+from read_page import Page
+from some_study import full_study, unfinished_study
+
+STUDY = full_study()
+PAGE = Page(study_html(STUDY))
+
+
+def test_the_leaderboard_shows_every_method_with_its_figures():
+    table = PAGE.table("Methods, the best first")
+    assert [row[0] for row in table.rows] == [one.title for one in STUDY.outcomes]
+    at = {name: table.head.index(name) for name in ("nDCG@10", "low", "high", "AP", "minus best", "remarks")}
+    best = STUDY.outcomes[0]
+    for one, row in zip(STUDY.outcomes, table.rows, strict=True):
+        if one.evaluation is None:
+            assert [row[at[name]] for name in ("nDCG@10", "low", "high", "AP", "minus best")] == [""] * 5
+            continue
+        values, others = STUDY.values(one.name), STUDY.values(best.name)
+        assert float(row[at["nDCG@10"]]) == pytest.approx(np.nanmean(values), abs=6e-5)
+        assert float(row[at["AP"]]) == pytest.approx(np.nanmean(one.evaluation["AP"].values), abs=6e-5)
+        assert [float(row[at["low"]]), float(row[at["high"]])] == pytest.approx([one.low, one.high], abs=6e-5)
+        if one is not best:
+            assert float(row[at["minus best"]]) == pytest.approx(np.nanmean(values - others), abs=6e-5)
+    said = {row[0]: row[at["remarks"]] for row in table.rows}
+    assert said["PreferenceGP"] == "2 of 5 folds within the budget"
+    assert said["CoRankRLS"] == "the views have no columns in common."
+    assert "simplest" in said["Mean of the columns <no labels>"]
+    assert [name for name, words in said.items() if "recommended" in words] == [best.title]
+    sure = {row[0]: row[table.head.index("P(worse)")] for row in table.rows}
+    assert sure[best.title] == ""
+    assert all(sure[STUDY.outcome(one.name).title] == f"{one.p_better:.2f}" for one in STUDY.rivals)
+
+
+def test_paired_tests_are_counted_query_by_query():
+    table = PAGE.table("Paired tests")
+    titles = {one.title: one.name for one in STUDY.outcomes}
+    assert len(table.rows) == sum(one.is_complete for one in STUDY.outcomes) - 1
+    for row in table.rows:
+        first, second = (STUDY.values(titles[title]) for title in row[0].split(" minus "))
+        differences = first - second
+        assert float(row[1]) == pytest.approx(np.nanmean(differences), abs=6e-5)
+        counts = [np.sum(~np.isnan(differences)), np.sum(differences > 0), np.sum(differences < 0)]
+        assert [int(cell) for cell in row[-3:]] == counts
+
+
+def test_the_data_section_lists_counts_and_peculiarities():
+    facts = dict(zip(PAGE.text_of("dt"), PAGE.text_of("dd"), strict=True))
+    assert facts["queries"] == "200"
+    assert facts["rows"] == "2,400"
+    assert (facts["queries of a single grade"], facts["repeated rows"], facts["unjudged rows"]) == ("17", "22", "120")
+    grades = PAGE.table("Scored rows by grade")
+    assert [int(row[1]) for row in grades.rows] == [n for _, n in STUDY.data.grades]
+    assert sum(float(row[2]) for row in grades.rows) == pytest.approx(100, abs=0.2)
+    assert any(text.startswith("20 queries of 200 cannot distinguish") for text in PAGE.text_of("p"))
+
+
+def test_the_worst_queries_come_first_with_the_simplest_method_for_reference():
+    table = PAGE.table("Queries on which")
+    assert table.head[1:3] == [STUDY.outcomes[0].title, STUDY.outcome("column").title]
+    assert [row[0] for row in table.rows] == [one.query for one in STUDY.queries[:20]]
+    values = np.sort(STUDY.values(STUDY.winner))
+    assert [float(row[1]) for row in table.rows] == pytest.approx(values[:20].tolist(), abs=6e-5)
+
+
+def test_tuned_parameters_are_listed_fold_by_fold():
+    rows = {row[0]: row[1:] for row in PAGE.table("Tuning").rows}
+    assert rows["RankRLS"][1] == "alpha 1 / 0.1 / 0.01 / 0.001 / 0.0001; loss squared"
+    assert "LightGBM, defaults" not in rows  # nothing was
+
+
+def test_it_can_be_repeated():
+    assert STUDY.command in PAGE.text_of("code")
+    facts = dict(zip(PAGE.text_of("dt"), PAGE.text_of("dd"), strict=True))
+    assert (facts["seed"], facts["outer folds"], facts["numpy"], facts["run time"]) == (
+        "0",
+        "5",
+        "2.3.1",
+        "274 s",
+    )
+    assert any(STUDY.data.fingerprint in text for text in PAGE.text_of("p"))
+
+
+def test_the_page_loads_no_resource_and_runs_no_script():
+    text = study_html(STUDY)
+    assert len(text.encode()) < 300_000
+    assert not PAGE.all("script")
+    assert not PAGE.all("img")
+    for _, attributes in PAGE.tags:
+        assert not any(name.startswith("on") for name in attributes)
+        for name in ("src", "href", "srcset", "data", "action"):
+            assert urlparse(attributes.get(name) or "").scheme in ("", "data")
+            assert (attributes.get(name) or "#").startswith(("#", "data:"))
+    assert "url(" not in text
+    assert "@import" not in text
+    policy = [meta["content"] for meta in PAGE.all("meta") if meta.get("http-equiv")]
+    assert policy == [CONTENT_POLICY]
+
+
+def test_it_can_be_read_by_keyboard_and_aloud():
+    assert PAGE.all("html")[0]["lang"] == "en"
+    assert PAGE.tags[[tag for tag, _ in PAGE.tags].index("body") + 1] == ("a", {"class": "skip", "href": "#main"})
+    anchors = {attributes["id"] for _, attributes in PAGE.tags if "id" in attributes}
+    assert len(anchors) == sum("id" in attributes for _, attributes in PAGE.tags), "an id stands twice"
+    assert {link["href"].removeprefix("#") for link in PAGE.all("a")} <= anchors
+    for _, attributes in PAGE.tags:
+        assert set((attributes.get("aria-labelledby") or "").split()) <= anchors
+    levels = [int(tag[1]) for tag, _ in PAGE.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
+    assert all(cell.get("scope") in ("col", "row") for cell in PAGE.all("th"))
+    assert len(PAGE.tables) == len(PAGE.all("caption"))
+
+
+@pytest.mark.long
+def test_every_plot_of_the_page_is_a_file_beside_the_markdown(tmp_path):
+    page, markdown, *plots = write(STUDY, tmp_path)
+    assert page.read_text(encoding="utf-8") == study_html(STUDY)
+    assert len(plots) == len(PAGE.all("figure")) == len(PLOTS)
+    text = markdown.read_text(encoding="utf-8")
+    assert text == study_markdown(STUDY)
+    assert re.findall(r"\]\((.*?)\)", text) == [plot.name for plot in plots]
+    for plot in plots:
+        assert ET.parse(plot).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(p.name for p in (page, markdown, *plots))
+
+
+def test_markdown_has_the_sections_and_tables_of_the_page():
+    text = study_markdown(STUDY)
+    assert re.findall("^## (.*)$", text, flags=re.M) == PAGE.text_of("h2")
+    assert re.findall(r"^\*\*(.*)\*\*$", text, flags=re.M)[1:] == [
+        escape_markdown(table.caption) for table in PAGE.tables
+    ]
+
+
+def test_parts_without_data_are_left_out():
+    page = Page(study_html(unfinished_study()))
+    assert page.text_of("h2") == ["The data", "Methods", "How to repeat the study"]
+    assert not page.all("svg")
+    assert all("0 of 5 folds within the budget" in row[-1] for row in page.table("Methods").rows)
+    assert len(page.table("Methods").rows) == len(STUDY.outcomes)
+
+
+@pytest.mark.thin(5)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"queries": ()}, {"curve": ()}, {"tests": ()}, {"model": None}, {"command": ""}, {"notes": ()},
+        {"convention": "letor4"},
+        {"data": replace(STUDY.data, grades=(), constant_columns=(), n_pool_rows=0, n_single_grade_queries=0)},
+        {"outcomes": STUDY.outcomes[:1], "simplest": STUDY.winner, "tests": (), "curve": STUDY.curve[:1]},
+        {"curve": tuple(replace(point, low=float("nan"), high=float("nan")) for point in STUDY.curve)},
+        {"curve": tuple(replace(point, n_queries=0) for point in STUDY.curve)},
+        {"queries": tuple(replace(one, base=float("nan")) for one in STUDY.queries)},
+    ],
+)  # fmt: skip
+def test_any_part_may_be_missing(change):
+    less = replace(STUDY, **change)
+    page = Page(study_html(less))
+    assert "nan" not in " ".join(text for _, text in page.texts).split()
+    assert study_markdown(less).count("](") == len(page.all("figure"))
+
+
+def test_a_user_defined_convention_is_described():
+    own = replace(CONVENTIONS["corank"], name="mine", gain="linear")
+    outcomes = [one for one in STUDY.outcomes if one.is_complete]
+    told = [replace(one, evaluation=replace(one.evaluation, convention=own)) for one in outcomes]
+    study = replace(STUDY, outcomes=tuple(told), convention="mine")
+    assert "Convention mine: grade y has gain y;" in " ".join(Page(study_html(study)).text_of("p"))
+    nothing = replace(unfinished_study(), convention="mine")
+    assert "higher is better. Convention mine." in " ".join(Page(study_html(nothing)).text_of("p"))
+
+
+def test_errors_are_turned_so_that_up_is_better():
+    lower = replace(STUDY, larger_is_better=False)
+    better = sum(one.value < one.base for one in STUDY.queries)
+    (caption,) = [text for text in Page(study_html(lower)).text_of("figcaption") if "worse on" in text]
+    assert f"better on {better}," in caption
+
+
+def test_reports_are_replaced_only_when_asked(tmp_path):
+    write(STUDY, tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="exists already"):
+        write(STUDY, tmp_path)
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+    assert write(STUDY, tmp_path, overwrite=True)
+    with pytest.raises(InputError, match="is not a folder"):
+        write(STUDY, tmp_path / "missing")
+
+
+def test_plots_of_a_replaced_report_do_not_stay(tmp_path):
+    (tmp_path / "report-mine.svg").write_text("another's")
+    before = write(STUDY, tmp_path)
+    assert {path.name for path in before[2:]} == {f"report-{name}.svg" for name in PLOTS}
+    after = write(replace(STUDY, curve=(), queries=()), tmp_path, overwrite=True)
+    assert {path.name for path in set(before) - set(after)} == {"report-curve.svg", "report-differences.svg"}
+    assert set(tmp_path.iterdir()) == {*after, tmp_path / "report-mine.svg"}
+
+
+def test_a_study_is_a_frame_a_latex_table_and_html():
+    frame = STUDY.to_frame()
+    assert frame["method"].tolist() == [one.title for one in STUDY.outcomes]
+    complete = [one for one in STUDY.outcomes if one.is_complete]
+    assert frame["nDCG@10"].dropna().tolist() == [one.evaluation["nDCG@10"].mean for one in complete]
+    assert frame["p (Holm)"].dropna().tolist() == [test.p_adjusted for test in STUDY.tests]
+    assert STUDY.to_latex().count(r"\\") == len(STUDY.outcomes) + 1
+    assert len(Page(f"<div>{STUDY._repr_html_()}</div>").tables[0].rows) == len(STUDY.outcomes)
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_every_convention_has_words_of_its_own(name):
+    others = [replace(other, name=name).describe() for other in CONVENTIONS.values() if other.name != name]
+    assert CONVENTIONS[name].describe().startswith(f"Convention {name}: ")
+    assert CONVENTIONS[name].describe() not in others
