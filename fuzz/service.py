@@ -23,10 +23,9 @@ import numpy as np
 
 from corank import PDGD, SPD
 from corank.deploy.persist.files import model_bytes
-from corank_lab.api.app import ServiceApp
+from corank_lab.api.app import OPERATIONS, ServiceApp, describe
 from corank_lab.api.log import SCOPES, Keys
 from corank_lab.api.rankers import InterleavedModel
-from corank_lab.api.requests import OPERATIONS, describe
 from corank_lab.api.service import Rules, Service
 from corank_lab.api.training import compare_with_replay
 from corank_lab.database.backends import open_database

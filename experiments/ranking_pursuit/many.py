@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base.kernels import as_kernel
-from corank.base.kernels.grams import require_similarities
+from corank.base.kernels.kernel import require_similarities
 from corank.base.kernels.views import View
 from corank.base.pairs.factors import query_factors
 from corank.choices import Fitting, QueryWeight

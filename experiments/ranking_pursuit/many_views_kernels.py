@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from corank.core.jit import jit, relaxed
 from corank.core.models.pursuit import TINY
-from corank.core.rows.prefetch import prefetch
+from corank.core.rows.access_code import prefetch
 
 
 class SmallTwoViewProblems(NamedTuple):

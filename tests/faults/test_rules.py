@@ -267,6 +267,6 @@ def test_every_module_that_writes_is_known_here():
     # an archive is made in a temporary folder, and sent; tests of damaged databases and of Ctrl-C call recover
     others = {
         "corank/comparison/problem.py", "corank/data/durable/atomic.py", "corank/data/io/store/store.py",
-        "corank_lab/database/backends.py", "corank_lab/pages/screening/results.py",
+        "corank_lab/database/backends.py", "corank_lab/pages/screening_results.py",
     }  # fmt: skip
     assert found - others == WRITING

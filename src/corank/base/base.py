@@ -22,6 +22,9 @@ from corank.base.contract import (
     Estimator,
     check_columns,
     check_parameters,
+    fill_problem,
+    fill_rows,
+    filling_of,
     importances,
     install,
     kept_columns,
@@ -32,8 +35,7 @@ from corank.base.contract import (
 from corank.base.held_out import HeldOut, hold_out
 from corank.base.kernels import as_kernel
 from corank.base.kernels.basis import Terms
-from corank.base.kernels.grams import is_precomputed
-from corank.base.missing import fill_problem, fill_rows, filling_of
+from corank.base.kernels.kernel import is_precomputed
 from corank.core.rows.scaled import ScaledRows
 from corank.data.collection import Dataset
 from corank.data.column_scales import column_factors

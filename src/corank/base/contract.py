@@ -21,7 +21,7 @@ indicator of a missing value counts for its column.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -32,6 +32,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corank.data.column_roles import list_names
 from corank.data.inputs import MAX_VALUE
+from corank.data.missing import MissingValues
 from corank.data.ranking import RankingData
 from corank.data.rows import NamedRows, as_rows, columns_of, require_columns
 from corank.errors import InputError, InputTypeError, warn
@@ -246,3 +247,36 @@ def _are_moderate(model: Any) -> bool:
     values = [getattr(model, name, ()) for name in _WEIGHTS]
     arrays = [part for value in values for part in (value if isinstance(value, list | tuple) else [value])]
     return all(np.isfinite(np.abs(part * MAX_VALUE).sum()) for part in arrays)
+
+
+MISSING = ("mean", "error")
+"""Values of the parameter."""
+
+
+def fill_problem(model: Any, data: RankingData, notes: dict[str, Any], continues: bool) -> RankingData:
+    """Return a problem without missing values, or with those that trees learn from."""
+    if model._missing == "inner":
+        return data
+    result = filling_of(model) if continues else MissingValues.of(data.X) if data.has_missing else None
+    if result is None:
+        if data.has_missing:
+            raise InputError(
+                "X contains NaN, but had no missing value in the first fit; fill missing values, or fit again."
+            )
+        return data
+    notes["missing_columns_"], notes["missing_means_"] = result.columns, result.means
+    if model._missing == "keep":
+        return replace(data, filling=result)
+    names = None if data.names is None else tuple(result.names(list(data.names)))
+    return replace(data, X=result.fill(data.X), names=names, has_missing=False, filling=result)
+
+
+def fill_rows(model: Any, X: Any) -> Any:
+    """Return checked rows for a fitted ranker, with missing values filled as in ``fit``; trees keep them."""
+    filling = None if hasattr(model, "trees_") else filling_of(model)
+    return X if filling is None else filling.fill(X)
+
+
+def filling_of(model: Any) -> MissingValues | None:
+    """Return how a fitted ranker fills missing values; None if ``fit`` had none."""
+    return MissingValues(model.missing_columns_, model.missing_means_) if hasattr(model, "missing_means_") else None

@@ -20,8 +20,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from corank.base.base import Ranker
+from corank.base.contract import filling_of
 from corank.base.kernels.basis import Terms
-from corank.base.missing import filling_of
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, transform_with_qid
 from corank.data.rows import as_rows, take_rows

@@ -18,9 +18,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base.base import Ranker
+from corank.base.contract import MISSING
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
-from corank.base.missing import MISSING
 from corank.base.pairs import Laplacian
 from corank.base.pairs.moments import dense
 from corank.base.query_scaler import METHODS, QueryScaler

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import jit
-from corank.core.parsing.bytes import high_product
+from corank.core.parsing.number import high_product
 
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³: a float64 in [0, 1) carries 53 bits
 _SIXTY_FOUR_BITS = 18446744073709551616.0  # 2⁶⁴

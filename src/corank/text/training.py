@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.solvers.adam import Adam
-from corank.base.solvers.early_stopping import EarlyStopping, run_training
+from corank.base.solvers.choice import Adam, EarlyStopping, run_training
 from corank.core.text.links import LinkProblem, Tables, add_links, similarities
 from corank.core.text.postings import Bags, sizes, totals
 from corank.core.threads import parallel_map

@@ -22,14 +22,16 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from corank import __version__
 from corank.errors import InputError
+from corank_lab.api import requests
 from corank_lab.api.log import Keys, NewEvent
-from corank_lab.api.requests import OPERATIONS, Operation, RankRequest, describe, parse, parse_events
+from corank_lab.api.requests import parse, parse_events
 from corank_lab.api.service import Service, ubi_feedback_event, ubi_query_event
 from corank_lab.api.training import SOURCES, describe_training
 from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, answer, make_app
@@ -65,7 +67,7 @@ class ServiceApp:
         self.service, self.keys, self.rank_waits = service, keys, rank_waits
         self._most_waiting = most_waiting
         self._wrong_keys = AttemptLimit(most=50)
-        self.requests: Counter[tuple[str, int]] = Counter()
+        self.n_requests: Counter[tuple[str, int]] = Counter()
         self.rank_times = [0] * (len(_BUCKETS) + 1)
         self.rank_seconds = 0.0
         self.n_events: Counter[str] = Counter()
@@ -78,7 +80,6 @@ class ServiceApp:
         self.asgi = SecurityMiddleware(inner, _refusal, lambda path: LARGEST_BODY, headers=_HEADERS)
 
     def _endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
-        handler: Callable[[Call], Awaitable[Any]] = HANDLERS[operation.name]
         kind, decoder = operation.request, msgspec.json.Decoder(operation.request)
 
         def read(content: bytes) -> Any:
@@ -89,13 +90,13 @@ class ServiceApp:
         async def handle(request: Request) -> Response:
             await self._permit(request, operation)
             content = await request.body() if operation.method == "POST" else b""
-            result = await handler(Call(self, request, read(content), content))
+            result = await operation.handler(Call(self, request, read(content), content))
             return result if isinstance(result, Response) else json_response(result)
 
         async def endpoint(request: Request) -> Response:
             began = time.perf_counter()
             response = await answer(request, handle, _refuse)
-            self.requests[operation.name, response.status_code] += 1
+            self.n_requests[operation.name, response.status_code] += 1
             if operation.name == "rank" and response.status_code == 200:
                 took = time.perf_counter() - began
                 self.rank_times[bisect_left(_BUCKETS, took)] += 1
@@ -179,8 +180,43 @@ class ServiceApp:
             self._process.wait()
 
 
+class Operation(NamedTuple):
+    """One address."""
+
+    handler: Callable[[Call], Awaitable[Any]]  # its first line of documentation is the summary
+    method: str
+    path: str
+    scope: str  # what the key must allow; "" for addresses without a key, "any" for every valid key
+    request: type[Struct] | None  # struct of the body, None without one
+    # whether the body is one such object, or a list of them; for feedback also an object with the list `events`
+    is_many: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the handler."""
+        return self.handler.__name__
+
+
+OPERATIONS: list[Operation] = []
+"""All addresses."""
+H = TypeVar("H", bound=Callable[[Call], Awaitable[Any]])
+
+
+def operation(
+    method: str, path: str, scope: str = "", request: type[Struct] | None = None, *, is_many: bool = False
+) -> Callable[[H], H]:
+    """Let a function handle an address."""
+
+    def register(handler: H) -> H:
+        OPERATIONS.append(Operation(handler, method, path, scope, request, is_many))
+        return handler
+
+    return register
+
+
+@operation("POST", "/rank", "rank", requests.RankRequest)
 async def rank(call: Call) -> Any:
-    """Rank items."""
+    """Rank items; returns the list to show and its impression id."""
     call.app.require_room()
     service = call.app.service
     if _needs_database(call.data):
@@ -201,34 +237,40 @@ async def _answer(call: Call, answer: Any) -> dict[str, Any]:
     return content
 
 
+@operation("POST", "/feedback", "feedback", requests.Feedback, is_many=True)
 async def feedback(call: Call) -> Any:
-    """Record feedback."""
+    """Record clicks and other feedback. With ?wait=true the answer comes after the events are learnt."""
     return await call.app.append(call.app.service.feedback(call.data), call.request)
 
 
+@operation("POST", "/judgements", "judge", requests.JudgementsRequest)
 async def judgements(call: Call) -> Any:
-    """Record judgements."""
+    """Record grades of items of one query."""
     return await call.app.append(call.app.service.judgements(json.loads(call.content), call.data), call.request)
 
 
+@operation("POST", "/items", "feedback", requests.ItemsRequest)
 async def items(call: Call) -> Any:
-    """Store items."""
+    """Store items, so that requests may send ids only."""
     call.app.require_room()
     return {"stored": await run_in_threadpool(call.app.service.put_items, call.data)}
 
 
+@operation("POST", "/ubi/queries", "feedback", requests.UbiQuery, is_many=True)
 async def ubi_queries(call: Call) -> Any:
-    """Record UBI's queries."""
+    """Record UBI 1.3 queries."""
     return await call.app.append([ubi_query_event(*item) for item in call.data], call.request)
 
 
+@operation("POST", "/ubi/events", "feedback", requests.UbiEvent, is_many=True)
 async def ubi_events(call: Call) -> Any:
-    """Record UBI's events."""
+    """Record UBI 1.3 events."""
     return await call.app.append([ubi_feedback_event(call.app.service, *item) for item in call.data], call.request)
 
 
+@operation("GET", "/models", "any")
 async def models(call: Call) -> Any:
-    """List models."""
+    """List models, versions and what they have learnt."""
     return {"models": await run_in_threadpool(_models, call.app)}
 
 
@@ -249,8 +291,9 @@ def _models(app: ServiceApp) -> list[dict[str, Any]]:
     return result
 
 
+@operation("POST", "/models/{name}/train", "admin", requests.TrainRequest)
 async def train(call: Call) -> Any:
-    """Start to train a new version."""
+    """Train a new version on the log, in a process of its own; it is not activated."""
     sent, name = call.data, call.request.path_params["name"]
     source = sent.source or SOURCES[0]
     words = describe_training(call.app.service.registry, name, source, sent.ranker or "", sent.parameters)
@@ -258,8 +301,9 @@ async def train(call: Call) -> Any:
     return json_response({"model": name, "state": "running"}, 202)
 
 
+@operation("POST", "/models/{name}/activate", "admin", requests.ActivateRequest)
 async def activate(call: Call) -> Any:
-    """Activate a version."""
+    """Use a version from now on."""
     version = call.data.version
     if version != int(version):
         raise InputError(f"version is {version:g}; send a whole number.")
@@ -267,18 +311,20 @@ async def activate(call: Call) -> Any:
     return {"model": name, "version": await run_in_threadpool(call.app.service.registry.activate, name, int(version))}
 
 
+@operation("POST", "/models/{name}/rollback", "admin")
 async def rollback(call: Call) -> Any:
-    """Activate the version that was active before."""
+    """Use the version that was active before."""
     name = call.request.path_params["name"]
     return {"model": name, "version": await run_in_threadpool(call.app.service.registry.rollback, name)}
 
 
+@operation("GET", "/metrics", "any")
 async def metrics(call: Call) -> Any:
-    """Return counts and times in Prometheus' text format."""
+    """Return counts and times for Prometheus."""
     app, thread = call.app, call.app.service.learner
     last = await run_in_threadpool(app.service.log.last_number)
     lines = ["# TYPE corank_requests_total counter"]
-    for (name, status), count in sorted(app.requests.items()):
+    for (name, status), count in sorted(app.n_requests.items()):
         lines.append(f'corank_requests_total{{operation="{name}",status="{status}"}} {count}')
     lines.append("# TYPE corank_events_total counter")
     lines += [f'corank_events_total{{kind="{kind}"}} {count}' for kind, count in sorted(app.n_events.items())]
@@ -301,31 +347,71 @@ async def metrics(call: Call) -> Any:
     return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
 
+@operation("GET", "/healthz")
 async def healthz(call: Call) -> Any:
-    """Say that the process runs."""
+    """Answer if the process runs."""
     return {"status": "ok"}
 
 
+@operation("GET", "/readyz")
 async def readyz(call: Call) -> Any:
-    """Say whether events can be taken."""
+    """Answer 200 if the database answers and events can be taken."""
     call.app.require_room()
     await run_in_threadpool(call.app.service.store.read, "SELECT 1")
     return {"status": "ready"}
 
 
+@operation("GET", "/openapi.json")
 async def openapi(call: Call) -> Any:
-    """Return the OpenAPI description."""
+    """Describe all addresses (OpenAPI 3.1)."""
     return describe()
 
 
-HANDLERS: Mapping[str, Callable[[Call], Awaitable[Any]]] = {
-    item.__name__: item
-    for item in (
-        rank, feedback, judgements, items, ubi_queries, ubi_events, models, train, activate, rollback,
-        metrics, healthz, readyz, openapi,
-    )
-}  # fmt: skip
-"""Functions of the addresses, by name."""
+_STATUSES = {
+    "200": "The answer, as JSON.",
+    "400": "The body is not JSON, or its length is stated in two ways.",
+    "401": "The key is missing or wrong.",
+    "403": "The key lacks the scope.",
+    "409": "The id is that of an earlier request with other items.",
+    "413": "The body is too large.",
+    "422": "A value is refused; `error` says why.",
+    "429": "Too many requests; wait for the seconds in Retry-After.",
+    "503": "The queue is full or the database is away; wait for the seconds in Retry-After.",
+}
+
+
+def describe() -> dict[str, Any]:
+    """Return the OpenAPI description."""
+    structs = [operation.request for operation in OPERATIONS if operation.request is not None]
+    result, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(structs, result, strict=True))
+    paths: dict[str, Any] = {}
+    for item in OPERATIONS:
+        about: dict[str, Any] = {
+            "operationId": item.name,
+            "summary": (item.handler.__doc__ or "").strip(),
+            "responses": {status: {"description": what} for status, what in _STATUSES.items()},
+            "security": [{"key": []}] if item.scope else [],
+        }
+        if item.request is not None:
+            schema = schemas[item.request]
+            if item.is_many:
+                many = {"type": "array", "items": schema, "minItems": 1, "maxItems": requests.MAX_EVENTS}
+                schema = {"anyOf": [schema, many]}
+            if item.request is requests.Feedback:
+                schema["anyOf"].append({"type": "object", "properties": {"events": many}, "required": ["events"]})
+            about["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        if "{name}" in item.path:
+            name = {"type": "string", "maxLength": 64}
+            about["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": name}]
+        paths.setdefault(item.path, {})[item.method.lower()] = about
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "corank service", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+    }
+
 
 _HEADERS = {name: HEADERS[name] for name in ("X-Content-Type-Options", "Cache-Control")}
 _SENTENCES = {404: "there is no such address; see GET /openapi.json.", 405: "this address does not take this method."}
@@ -351,6 +437,6 @@ def _refuse(request: Request, error: HTTPError) -> Response:
     return _refusal(error)
 
 
-def _needs_database(request: RankRequest) -> bool:
+def _needs_database(request: requests.RankRequest) -> bool:
     """Return whether a ranking needs stored items, which must not be read in the thread of all requests."""
     return request.features is None and any(isinstance(item, str) or item.features is UNSET for item in request.items)

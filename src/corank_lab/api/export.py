@@ -1,5 +1,5 @@
 """
-The log of a service for other tools: UBI, LETOR text and Parquet; and for `replay`.
+The log of a service for other tools: UBI and Parquet; and for `replay`.
 
 Lists are read twice: once for the feedback on them, once in order. Feedback that a rule excluded is left out. Memory
 grows with the feedback, not with the features. Files appear whole or not at all.
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data import ClickLog, atomic_folder, write_letor, write_parquet, write_text
+from corank.data import ClickLog, atomic_folder, write_parquet, write_text
 from corank.errors import InputError
 from corank_lab.api.log import CLICK, EXCLUDED, EventLog
 from corank_lab.api.registry import version_of
@@ -70,21 +69,26 @@ class ShownList(NamedTuple):
         return np.array([item in clicks for item in self.shown], dtype=np.bool_)
 
 
-def shown_lists(log: EventLog, model: str | None = None) -> Iterator[ShownList]:
-    """Yield the lists of a log in order."""
-    last, feedback = log.last_number(), dict[str, list[ItemFeedback]]()
+def shown_lists(
+    log: EventLog, model: str | None = None, *, upto: int | None = None, only_clicked: bool = False
+) -> Iterator[ShownList]:
+    """Yield the lists of a log in order: all, those of a model, or those with a click."""
+    last, feedback = log.last_number() if upto is None else upto, dict[str, list[ItemFeedback]]()
     for events in log.batches(0, last):
         for event in events:
             if event.kind == "feedback" and not event.flag & EXCLUDED:
                 is_click = bool(event.flag & CLICK)
                 entry = ItemFeedback(event.number, event.id, event.time, event.person, event.item, is_click)
                 feedback.setdefault(event.subject, []).append(entry)
+    clicked = {id for id, entries in feedback.items() if any(entry.is_click for entry in entries)}
     names: dict[str, list[str] | None] = {}
     for events in log.batches(0, last):
         wanted = [
             event
             for event in events
-            if event.kind == "impression" and (model is None or version_of(event.subject or "/0")[0] == model)
+            if event.kind == "impression"
+            and (model is None or version_of(event.subject or "/0")[0] == model)
+            and (not only_clicked or event.id in clicked)
         ]
         for first in range(0, len(wanted), LISTS_AT_ONCE):
             part = wanted[first : first + LISTS_AT_ONCE]
@@ -116,49 +120,34 @@ def _names(log: EventLog, subject: str) -> list[str] | None:
 
 def write_ubi_events(log: EventLog, path: Path, model: str | None, *, persons: bool, overwrite: bool) -> int:
     """Write UBI 1.3: one JSON object per line, a query with the documents shown, followed by the events on it."""
-
-    def lines(one: ShownList) -> Iterator[dict[str, Any]]:
-        query = {
-            "query_id": one.id, "user_query": one.query, "query_response_hit_ids": one.shown, "application": "corank",
-            "timestamp": _time(one.time),
-        }  # fmt: skip
-        yield query | ({"client_id": one.person} if persons and one.person else {})
-        places = {item: place for place, item in enumerate(one.shown, 1)}
-        for event, action in _actions(log, one):
-            about: dict[str, Any] = {"object": {"object_id": event.item, "object_id_field": "docid"}}
-            if event.item in places:
-                about["position"] = {"ordinal": places[event.item]}
-            result = {
-                "action_name": action, "query_id": one.id, "user_query": one.query, "timestamp": _time(event.time),
-                "event_id": event.id, "event_attributes": about,
-            }  # fmt: skip
-            yield result | ({"client_id": event.person} if persons and event.person else {})
-
-    return _write_lines(log, path, model, lines, overwrite)
-
-
-def _actions(log: EventLog, one: ShownList) -> Iterator[tuple[ItemFeedback, str]]:
-    """Yield the feedback on a list that is about an item, with its action."""
-    bodies = log.bodies([event.number for event in one.feedback])
-    for event in one.feedback:
-        if event.item:
-            yield event, str(json.loads(bodies[event.number]).get("action", "click"))
-
-
-def _write_lines(
-    log: EventLog,
-    path: Path,
-    model: str | None,
-    lines: Callable[[ShownList], Iterator[dict[str, Any]]],
-    overwrite: bool,
-) -> int:
     n_lists = 0
     with write_text(path, overwrite=overwrite) as stream:
-        for items in shown_lists(log, model):
+        for entry in shown_lists(log, model):
             n_lists += 1
-            stream.writelines(json.dumps(line).encode() + b"\n" for line in lines(items))
+            stream.writelines(json.dumps(line).encode() + b"\n" for line in _ubi_lines(log, entry, persons))
         _require_lists(n_lists, model)
     return n_lists
+
+
+def _ubi_lines(log: EventLog, shown: ShownList, persons: bool) -> Iterator[dict[str, Any]]:
+    query = {
+        "query_id": shown.id, "user_query": shown.query, "query_response_hit_ids": shown.shown, "application": "corank",
+        "timestamp": _time(shown.time),
+    }  # fmt: skip
+    yield query | ({"client_id": shown.person} if persons and shown.person else {})
+    places = {item: place for place, item in enumerate(shown.shown, 1)}
+    bodies = log.bodies([event.number for event in shown.feedback])
+    for event in shown.feedback:
+        if not event.item:
+            continue
+        about: dict[str, Any] = {"object": {"object_id": event.item, "object_id_field": "docid"}}
+        if event.item in places:
+            about["position"] = {"ordinal": places[event.item]}
+        result = {
+            "action_name": str(json.loads(bodies[event.number]).get("action", "click")), "query_id": shown.id,
+            "user_query": shown.query, "timestamp": _time(event.time), "event_id": event.id, "event_attributes": about,
+        }  # fmt: skip
+        yield result | ({"client_id": event.person} if persons and event.person else {})
 
 
 class _Block(NamedTuple):
@@ -206,29 +195,6 @@ def _blocks(log: EventLog, model: str | None, bias: float, n_rows: int) -> Itera
     _require_lists(n_lists, model)
 
 
-def write_letor_rows(log: EventLog, path: Path, model: str | None, *, bias: float, overwrite: bool) -> int:
-    """Write the rows shown as LETOR text: clicks as labels, lists as queries; return the number of rows."""
-    with write_text(path, overwrite=overwrite) as stream, tempfile.TemporaryDirectory() as folder:
-        n_rows = n_lists = 0
-        for block in _blocks(log, model, bias, 10_000):
-            # LETOR's queries are numbers; the rows of a list are adjacent, and in one block
-            ids = np.array(block.qid, dtype=object)
-            qid = n_lists + np.cumsum(np.concatenate([[True], ids[1:] != ids[:-1]]))
-            n_lists = int(qid[-1])
-            comments = [f"docid = {docid}" for docid in block.docids]
-            scratch = Path(folder) / "block.txt"
-            write_letor(scratch, block.X, block.y, qid, comments, overwrite=True)
-            _copy(scratch, stream)
-            n_rows += len(block.y)
-    return n_rows
-
-
-def _copy(path: Path, stream: IO[bytes]) -> None:
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            stream.write(piece)
-
-
 def write_parquet_parts(
     log: EventLog, folder: Path, model: str | None, *, bias: float, overwrite: bool, n_rows: int = ROWS_OF_PART
 ) -> int:
@@ -236,7 +202,7 @@ def write_parquet_parts(
     Write the rows shown as a folder of Parquet files with whole lists, for `corank.deploy.fit_parts`; return their
     number.
 
-    Columns: label (as in `write_letor_rows`), qid (the list), docid (the item) and the features.
+    Columns: label (of a click position^bias), qid (the list), docid (the item) and the features.
     """
     total = 0
     with atomic_folder(folder, overwrite=overwrite) as scratch:

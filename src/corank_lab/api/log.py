@@ -23,11 +23,10 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from corank.errors import InputError, suggest_names
-from corank_lab.database.checksums import hash_secret, is_secret, new_secret
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 from corank_lab.database.entries import utc_now
-from corank_lab.database.migrations import AppTables
+from corank_lab.database.schema import AppTables, hash_secret, is_secret, new_secret
 
 _FIRST = """
 CREATE TABLE IF NOT EXISTS events (number {number}, kind TEXT NOT NULL, id TEXT NOT NULL, time BIGINT NOT NULL,
@@ -175,6 +174,10 @@ class EventLog:
                 items = [items[row] for row in self.arrays([number])[number]["rows"]]
             result[str(id)] = set(items)
         return result
+
+    def items(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return stored items by id."""
+        return {str(id): json.loads(body) for id, body in self._by("id, body", "items", "id", ids)}
 
     def last_number(self) -> int:
         """Return the number of the last event; 0 if there is none."""

@@ -1,23 +1,25 @@
 """
-Requests as msgspec structs: one definition for validation, for /openapi.json, made here, and for fast reading.
+Requests as msgspec structs: one definition for validation, for /openapi.json and for fast reading; their features.
 
 Unknown fields are allowed; an event is stored with them. A value that is refused is named by its place.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NoReturn, Protocol, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
+from numpy.typing import NDArray
 
-from corank import __version__
-from corank.data import MAX_VALUE
+from corank.data import MAX_VALUE, largest_value
 from corank.errors import InputError
-from corank_lab.api import requests as kinds
 
 MAX_ITEMS = 1000
 """Largest number of items of a request."""
@@ -184,7 +186,7 @@ def parse(content: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def parse_events(content: bytes, kind: type[T]) -> list[tuple[dict[str, Any], T]]:
-    """Return the events of a request, each as it was sent and as a struct; see `Operation.is_many`."""
+    """Return the events of a request, each as it was sent and as a struct; see `corank_lab.api.app.Operation`."""
     try:
         _require_utf8(content)
         sent = msgspec.json.decode(content)
@@ -260,94 +262,138 @@ def _is_unicode(text: str) -> bool:
     return text.isascii() or text.encode(errors="replace").decode() == text
 
 
-class Operation(NamedTuple):
-    """One address."""
-
-    method: str
-    path: str
-    scope: str  # what the key must allow; "" for addresses without a key, "any" for every valid key
-    name: str  # of the function in `corank_lab.api.app`
-    summary: str
-    request: type[Struct] | None = None  # struct of the body, None without one
-    # whether the body is one such object, or a list of them; for feedback also an object with the list `events`
-    is_many: bool = False
+Floats = NDArray[np.float64]
+Stored = Callable[[Sequence[str]], Mapping[str, dict[str, Any]]]
+"""Returns stored items by id."""
 
 
-OPERATIONS = (
-    Operation(
-        "POST", "/rank", "rank", "rank", "Rank items; returns the list to show and its impression id.",
-        kinds.RankRequest,
-    ),
-    Operation(
-        "POST", "/feedback", "feedback", "feedback",
-        "Record clicks and other feedback. With ?wait=true the answer comes after the events are learnt.",
-        kinds.Feedback, True,
-    ),
-    Operation(
-        "POST", "/judgements", "judge", "judgements", "Record grades of items of one query.", kinds.JudgementsRequest,
-    ),
-    Operation(
-        "POST", "/items", "feedback", "items", "Store items, so that requests may send ids only.", kinds.ItemsRequest,
-    ),
-    Operation("POST", "/ubi/queries", "feedback", "ubi_queries", "Record UBI 1.3 queries.", kinds.UbiQuery, True),
-    Operation("POST", "/ubi/events", "feedback", "ubi_events", "Record UBI 1.3 events.", kinds.UbiEvent, True),
-    Operation("GET", "/models", "any", "models", "List models, versions and what they have learnt."),
-    Operation(
-        "POST", "/models/{name}/train", "admin", "train",
-        "Train a new version on the log, in a process of its own; it is not activated.", kinds.TrainRequest,
-    ),
-    Operation(
-        "POST", "/models/{name}/activate", "admin", "activate", "Use a version from now on.", kinds.ActivateRequest,
-    ),
-    Operation("POST", "/models/{name}/rollback", "admin", "rollback", "Use the version that was active before."),
-    Operation("GET", "/metrics", "any", "metrics", "Counts and times for Prometheus."),
-    Operation("GET", "/healthz", "", "healthz", "Answer if the process runs."),
-    Operation("GET", "/readyz", "", "readyz", "Answer 200 if the database answers and events can be taken."),
-    Operation("GET", "/openapi.json", "", "openapi", "Describe all addresses (OpenAPI 3.1)."),
-)  # fmt: skip
-"""All addresses."""
+class ModelColumns(Protocol):
+    """What a model needs of a request."""
 
-_STATUSES = {
-    "200": "The answer, as JSON.",
-    "400": "The body is not JSON, or its length is stated in two ways.",
-    "401": "The key is missing or wrong.",
-    "403": "The key lacks the scope.",
-    "409": "The id is that of an earlier request with other items.",
-    "413": "The body is too large.",
-    "422": "A value is refused; `error` says why.",
-    "429": "Too many requests; wait for the seconds in Retry-After.",
-    "503": "The queue is full or the database is away; wait for the seconds in Retry-After.",
-}
+    n_features: int
+    names: list[str] | None
+    has_prior: bool
 
 
-def describe() -> dict[str, Any]:
-    """Return the OpenAPI description."""
-    structs = [operation.request for operation in OPERATIONS if operation.request is not None]
-    result, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
-    schemas = dict(zip(structs, result, strict=True))
-    paths: dict[str, Any] = {}
-    for item in OPERATIONS:
-        about: dict[str, Any] = {
-            "operationId": item.name,
-            "summary": item.summary,
-            "responses": {status: {"description": what} for status, what in _STATUSES.items()},
-            "security": [{"key": []}] if item.scope else [],
-        }
-        if item.request is not None:
-            schema = schemas[item.request]
-            if item.is_many:
-                many = {"type": "array", "items": schema, "minItems": 1, "maxItems": kinds.MAX_EVENTS}
-                schema = {"anyOf": [schema, many]}
-            if item.request is kinds.Feedback:
-                schema["anyOf"].append({"type": "object", "properties": {"events": many}, "required": ["events"]})
-            about["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-        if "{name}" in item.path:
-            name = {"type": "string", "maxLength": 64}
-            about["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": name}]
-        paths.setdefault(item.path, {})[item.method.lower()] = about
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "corank service", "version": __version__},
-        "paths": paths,
-        "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
-    }
+MAX_BODY = 1_000_000
+"""Largest number of characters of an event."""
+
+
+def made_id(*parts: str) -> str:
+    """Return an id for parts: a hash of the parts with their lengths, so that other parts never give the same id."""
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+
+
+def dump_json(value: Any) -> str:
+    """Return an event as JSON text to keep."""
+    try:
+        result = json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise InputError(
+            "an event holds a number that is not finite, or is nested too deeply; send plain JSON."
+        ) from None
+    if len(result) > MAX_BODY:
+        raise InputError(f"an event has {len(result)} characters of JSON; send at most {MAX_BODY}.")
+    return result
+
+
+def distinct(ids: list[str]) -> list[str]:
+    """Return ids of items; raise `InputError` if one occurs twice."""
+    if len(set(ids)) < len(ids):
+        repeated = next(id for i, id in enumerate(ids) if id in ids[:i])
+        raise InputError(f"the item {repeated[:60]!r} occurs twice; send every item once.")
+    return ids
+
+
+def features_of(
+    request: RankRequest, items: list[RankItem], model: ModelColumns, stored: Stored
+) -> tuple[Floats, Floats | None]:
+    """
+    Return the features and the priors of the items of a request.
+
+    Features come from the matrix `features` of the request, from each item, or from the stored items. The base64 of a
+    matrix is several times as fast to read as JSON numbers.
+    """
+    matrix = request.features
+    if isinstance(matrix, PackedMatrix):
+        return _unpacked(matrix, len(items), model.n_features), _prior(request, items, model)
+    if matrix is None:
+        missing = [item.id for item in items if item.features is UNSET]
+        if missing:
+            items = _with_stored(items, stored(missing))
+        matrix = [
+            item.features if type(item.features) is list else _named(item.features, item.id, model) for item in items
+        ]
+    elif len(matrix) != len(items):
+        raise InputError(f"features has {len(matrix)} rows for {len(items)} items; send one list for each item.")
+    return _matrix(matrix, model.n_features), _prior(request, items, model)
+
+
+def check_features(value: Features, id: str) -> Features:
+    """Raise `InputError` if features to store are outside the range of values."""
+    for item in value.values() if isinstance(value, dict) else value:
+        if not abs(item) <= MAX_VALUE:
+            raise InputError(f"features of the item {id[:60]!r} hold the value {item:.3g}; send {RANGE}.")
+    return value
+
+
+def _with_stored(items: list[RankItem], known: Mapping[str, dict[str, Any]]) -> list[RankItem]:
+    result = []
+    for item in items:
+        if item.features is UNSET:
+            if item.id not in known:
+                raise InputError(
+                    f"the item {item.id[:60]!r} has no features and is not stored; send its features, or store it with "
+                    "POST /items."
+                )
+            kept = known[item.id]
+            item = RankItem(item.id, kept["features"], kept.get("prior") if item.prior is None else item.prior)
+        result.append(item)
+    return result
+
+
+def _unpacked(packed: PackedMatrix, n: int, d: int) -> Floats:
+    sent = [(4, packed.float32), (8, packed.float64)]
+    given = [(size, content) for size, content in sent if isinstance(content, bytes)]
+    if len(given) != 1:
+        raise InputError('features must be a list of lists, or {"float32": base64} or {"float64": base64}.')
+    ((size, content),) = given
+    if len(content) != n * d * size:
+        raise InputError(f"features is not the base64 of {n} times {d} numbers of {size} bytes.")
+    return _in_range(np.frombuffer(content, dtype=f"<f{size}").astype(np.float64).reshape(n, d))
+
+
+def _matrix(rows: Sequence[list[float]], n_features: int) -> Floats:
+    for number, row in enumerate(rows, 1):
+        if len(row) != n_features:
+            raise InputError(f"item number {number} has {len(row)} features; send {n_features} numbers.")
+    return _in_range(np.array(rows, dtype=np.float64))
+
+
+def _in_range(X: Floats) -> Floats:
+    largest = largest_value(X)
+    if not largest <= MAX_VALUE:
+        raise InputError(f"features hold the value {largest:.3g}; send {RANGE}.")
+    return X
+
+
+def _named(value: Any, id: str, model: ModelColumns) -> list[float]:
+    if model.names is None:
+        raise InputError("this model has columns without names; send features as lists of numbers, in its order.")
+    try:
+        return [value[name] for name in model.names]
+    except KeyError as error:
+        raise InputError(f"the item {id[:60]!r} has no feature {error.args[0]!r}, which the model needs.") from None
+
+
+def _prior(request: RankRequest, items: list[RankItem], model: ModelColumns) -> Floats | None:
+    if not model.has_prior:  # priors that a model does not use are allowed, so that two models may be exchanged
+        return None
+    values = request.prior if request.prior is not None else [item.prior for item in items]
+    if len(values) != len(items):
+        raise InputError(f"prior has {len(values)} numbers for {len(items)} items; send one for each item.")
+    for item, value in zip(items, values, strict=True):
+        if value is None or not abs(value) <= MAX_VALUE:
+            what = "missing" if value is None else f"{value:.3g}"
+            raise InputError(f"the prior of the item {item.id[:60]!r} is {what}; this model needs {RANGE}.")
+    return np.array(values, dtype=np.float64)

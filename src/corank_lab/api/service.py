@@ -21,8 +21,6 @@ from msgspec import UNSET, UnsetType
 
 from corank.data import MAX_VALUE
 from corank.errors import InputError
-from corank_lab.api import inputs
-from corank_lab.api.inputs import distinct, dump_json, made_id
 from corank_lab.api.learner import LearnerThread
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, EventLog, NewEvent, now_ms, pack
 from corank_lab.api.rankers import RngState, rng_state_of
@@ -37,6 +35,11 @@ from corank_lab.api.requests import (
     Signals,
     UbiEvent,
     UbiQuery,
+    check_features,
+    distinct,
+    dump_json,
+    features_of,
+    made_id,
 )
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
@@ -100,8 +103,8 @@ class Service:
         wanted = request.model or None
         name, version, model = self.registry.serving(wanted)
         items = [RankItem(item) if isinstance(item, str) else item for item in request.items]
-        ids = inputs.distinct([item.id for item in items])
-        X, prior = inputs.features_of(request, items, model, self.items)
+        ids = distinct([item.id for item in items])
+        X, prior = features_of(request, items, model, self.log.items)
         k = request.k or len(ids)
         if k != int(k):
             raise InputError(f"k is {k:g}; send a whole number.")
@@ -213,16 +216,16 @@ class Service:
         """Return the event of a request with judgements of one query; `data` is what was sent."""
         for row in request.judgements:
             if row.features is not UNSET:
-                inputs.check_features(row.features, row.item)
+                check_features(row.features, row.item)
         id = request.id or secrets.token_hex(16)
         return [NewEvent("judgement", id, now_ms(), dump_json(data), request.judge or "", request.query)]
 
     def put_items(self, request: ItemsRequest) -> int:
         """Store items, or replace them; return their number."""
-        inputs.distinct([item.id for item in request.items])
+        distinct([item.id for item in request.items])
         rows = []
         for item in request.items:
-            kept: dict[str, Any] = {"features": inputs.check_features(item.features, item.id)}
+            kept: dict[str, Any] = {"features": check_features(item.features, item.id)}
             if item.prior is not None:
                 if not abs(item.prior) <= MAX_VALUE:
                     raise InputError(f"the prior of the item {item.id[:60]!r} is {item.prior:.3g}; send {RANGE}.")
@@ -230,12 +233,6 @@ class Service:
             rows.append((item.id, json.dumps(kept)))
         self.store.run(lambda db: _put_items(db, rows))
         return len(rows)
-
-    def items(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return stored items by id."""
-        marks = ", ".join("?" * len(ids))
-        rows = self.store.read(f"SELECT id, body FROM items WHERE id IN ({marks})", *ids)
-        return {id: json.loads(body) for id, body in rows}
 
     def require_shown(self, events: Sequence[NewEvent]) -> None:
         """

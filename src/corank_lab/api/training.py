@@ -25,8 +25,9 @@ from corank.clicks import OnlineRanker, click_pairs, position_bias
 from corank.data import ClickLog, read_regular, with_names
 from corank.deploy import load, model_bytes
 from corank.errors import InputError, suggest_names
+from corank_lab.api.export import shown_lists
 from corank_lab.api.learner import Models, OpenLists, fold, replay, require_lease
-from corank_lab.api.log import CLICK, EXCLUDED, Event, EventLog
+from corank_lab.api.log import Event, EventLog
 from corank_lab.api.rankers import FixedModel, InterleavedModel, OnlineModel, ServedModel
 from corank_lab.api.registry import Registry, subject_of, version_of
 from corank_lab.api.requests import MAX_FEATURES
@@ -88,11 +89,10 @@ def _fit_judgements(log: EventLog, ranker: Any, like: ServedModel, upto: int) ->
                 if "features" in row:
                     features[key] = row["features"]
     missing = [item for query, item in grades if (query, item) not in features]
-    stored = _stored(log, missing)
+    stored = log.items(missing)
     rows, y, qid = [], [], []
     for key, by_judge in grades.items():
-        given = features.get(key, stored.get(key[1]))
-        row = _row(given, like)
+        row = _row(features.get(key, stored.get(key[1], {}).get("features")), like)
         if row is not None:
             rows.append(row)
             y.append(float(np.mean([by_judge[judge] for judge in sorted(by_judge)])))
@@ -102,45 +102,26 @@ def _fit_judgements(log: EventLog, ranker: Any, like: ServedModel, upto: int) ->
             f"the log has {len(y)} judged items with {like.n_features} features and {len(set(y))} distinct grades; "
             "record more judgements first."
         )
-    ranker.fit(_rows(np.array(rows), like), np.array(y), qid=np.array(qid, dtype=object))
+    ranker.fit(with_names(np.array(rows), like.names), np.array(y), qid=np.array(qid, dtype=object))
 
 
 def _fit_clicks(log: EventLog, ranker: Any, like: ServedModel, upto: int) -> None:
-    clicked: dict[str, set[str]] = {}
-    lists: dict[str, int] = {}
-    for events in log.batches(0, upto):
-        for event in events:
-            if event.kind == "impression" and event.subject:
-                lists[event.id] = event.number
-            elif event.kind == "feedback" and event.flag & CLICK and not event.flag & EXCLUDED:
-                clicked.setdefault(event.subject, set()).add(event.item)
-    used = [(id, number) for id, number in lists.items() if id in clicked]
     rows: dict[tuple[str, str], NDArray[np.float64]] = {}
     shown: list[tuple[str, str, str, int, bool]] = []
-    for first in range(0, len(used), 500):
-        part = used[first : first + 500]
-        numbers = [number for _, number in part]
-        bodies, arrays = log.bodies(numbers), log.arrays(numbers)
-        for id, number in part:
-            body, result = json.loads(bodies[number]), arrays[number]
-            if result["X"].shape[1] != like.n_features:
-                continue
-            for rank, row in enumerate(result["rows"]):
-                item = body["items"][row]
-                rows[body["query"], item] = result["X"][row]
-                shown.append((id, body["query"], item, rank + 1, item in clicked[id]))
+    for entry in shown_lists(log, upto=upto, only_clicked=True):
+        if entry.X is None or entry.X.shape[1] != like.n_features:
+            continue
+        for rank, (row, is_clicked) in enumerate(zip(entry.rows, entry.clicked.tolist(), strict=True), 1):
+            rows[entry.query, entry.items[row]] = entry.X[row]
+            shown.append((entry.id, entry.query, entry.items[row], rank, is_clicked))
     if not shown:
         raise InputError(f"the log has no clicked list with {like.n_features} features; record feedback first.")
     ids, queries, items, positions, clicks = zip(*shown, strict=True)
     clicks_log = ClickLog.of(queries, items, positions, clicks, impression=ids)
     qid, docids = zip(*rows, strict=True)
     pairs = click_pairs(clicks_log, qid, docids, bias=position_bias(clicks_log))
-    X = np.array([rows[key] for key in rows])
-    ranker.fit(_rows(X, like), pairs=pairs.pairs, pair_weight=pairs.pair_weight)
-
-
-def _rows(X: NDArray[np.float64], like: ServedModel) -> Any:
-    return with_names(X, like.names)
+    X = with_names(np.array(list(rows.values())), like.names)
+    ranker.fit(X, pairs=pairs.pairs, pair_weight=pairs.pair_weight)
 
 
 def _row(given: Any, like: ServedModel) -> list[float] | None:
@@ -150,15 +131,6 @@ def _row(given: Any, like: ServedModel) -> list[float] | None:
             return None
         given = [given[name] for name in like.names]
     return given if isinstance(given, list) and len(given) == like.n_features else None
-
-
-def _stored(log: EventLog, ids: list[str]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for first in range(0, len(ids), 500):
-        part = ids[first : first + 500]
-        rows = log.store.read(f"SELECT id, body FROM items WHERE id IN ({', '.join('?' * len(part))})", *part)
-        result |= {id: json.loads(body)["features"] for id, body in rows}
-    return result
 
 
 ONLINE = ("PDGD", "PairwiseEpsilonGreedy")

@@ -14,6 +14,8 @@ from corank.errors import InputError
 if TYPE_CHECKING:
     import socket
 
+    from rich.console import Console
+
     from corank_lab.database.database import Database
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -79,6 +81,41 @@ def open_grading(store: Database, paths: Sequence[Path], index: Path | None, tex
     return f"/p/{project.id}"
 
 
+def open_place(place: str, *, must_exist: bool = False) -> Database:
+    """Open the database of a folder, or the one with an address."""
+    from corank_lab.database.backends import open_database
+
+    if "://" in place:
+        return open_database(place)
+    folder = Path(place)
+    if must_exist and not (folder / "corank.db").is_file():
+        raise InputError(f"{folder} has no database corank.db; pass the folder of a service.")
+    if not folder.is_dir():
+        if folder.exists() or not folder.parent.is_dir():
+            raise InputError(f"{folder} is not a folder; pass the folder that holds, or will hold, corank.db.")
+        folder.mkdir()
+    return open_database(folder / "corank.db")
+
+
+def make_server(app: Any, *, keep_alive: int) -> Any:
+    """Return a server of an application, not started yet."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="off",
+        timeout_graceful_shutdown=5, timeout_keep_alive=keep_alive,
+    )  # fmt: skip
+    return uvicorn.Server(config)
+
+
+def run_until_stopped(server: Any, listening: socket.socket, console: Console) -> None:
+    """Serve until Ctrl-C."""
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+
+
 def run_server(
     folder: Path,
     port: int,
@@ -105,19 +142,10 @@ def run_server(
         )
     for module in ("starlette", "uvicorn", "jinja2", "python_multipart"):
         import_extra(module, "lab")
-    import uvicorn
-
-    from corank_lab.database.backends import open_database
     from corank_lab.pages.app import create_app
     from corank_lab.pages.preferences import warm_up
 
-    if database is None and not folder.is_dir():
-        if folder.exists() or not folder.parent.is_dir():
-            raise InputError(
-                f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db."
-            )
-        folder.mkdir()
-    with open_database(database or folder / "corank.db") as store, listen(host, port) as listening:
+    with open_place(database or str(folder)) as store, listen(host, port, "pages", "links") as listening:
         number = listening.getsockname()[1]
         name = hosts[0] if hosts else "127.0.0.1" if host in LOCAL else host
         first = begin(store)
@@ -126,31 +154,18 @@ def run_server(
         console.print(f"Open {link}", soft_wrap=True, highlight=False)
         where = "the PostgreSQL database" if database else str(folder / "corank.db")
         console.print(f"Answers are saved in {where}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
-        if host not in LOCAL:
-            typer.echo(
-                "corank: the pages are served without encryption; put a server with TLS in front (nginx, Caddy), or "
-                "others on the network can read the links.",
-                err=True,
-            )
-        config = uvicorn.Config(
-            create_app(store, hosts=hosts), log_level="warning", access_log=False, server_header=False, ws="none",
-            lifespan="off", timeout_graceful_shutdown=5, timeout_keep_alive=30,
-        )  # fmt: skip
-        server = uvicorn.Server(config)
+        server = make_server(create_app(store, hosts=hosts), keep_alive=30)
         sys.setswitchinterval(0.001)  # a model that learns must not delay pages
         threading.Thread(target=warm_up, daemon=True).start()
         if not no_browser and has_browser():
             threading.Thread(target=_open_browser, args=(server, link), daemon=True).start()
         elif not no_browser:
             console.print("No browser with a window was found here; open the link in yours.", soft_wrap=True)
-        try:
-            server.run(sockets=[listening])
-        except KeyboardInterrupt:
-            console.print("Stopped.")
+        run_until_stopped(server, listening, console)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Open a socket that listens, or raise if the port is taken."""
+def listen(host: str, port: int, what: str, secrets: str) -> socket.socket:
+    """Open a socket that listens, or raise if the port is taken; warn if others can listen to it."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -166,6 +181,12 @@ def listen(host: str, port: int) -> socket.socket:
             "--port, or 0 for any free one."
         ) from None
     listening.listen(128)
+    if host not in LOCAL:
+        typer.echo(
+            f"corank: the {what} are served without encryption; put a server with TLS in front (nginx, Caddy), or "
+            f"others on the network can read the {secrets}.",
+            err=True,
+        )
     return listening
 
 

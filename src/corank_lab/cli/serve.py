@@ -11,30 +11,16 @@ import typer
 
 from corank.cli import Json, Qid, emit, import_scikit_learn, print_json
 from corank.errors import InputError
+from corank_lab.cli.lab import listen, make_server, open_place, run_until_stopped
 
 if TYPE_CHECKING:
-    from corank_lab.database.database import Database
+    from corank.cli import FittedModel
+    from corank.data import ClickLog, Dataset
 
 Place = Annotated[
     str, typer.Argument(help="Folder of the database corank.db, created if needed; or postgresql://user@host/name.")
 ]
 Name = Annotated[str, typer.Argument(help="Name of the model.")]
-
-
-def open_place(place: str, *, must_exist: bool = False) -> Database:
-    """Open the database of a folder, or the one with an address."""
-    from corank_lab.database.backends import open_database
-
-    if "://" in place:
-        return open_database(place)
-    folder = Path(place)
-    if must_exist and not (folder / "corank.db").is_file():
-        raise InputError(f"{folder} has no database corank.db; pass the folder of a service.")
-    if not folder.is_dir():
-        if folder.exists() or not folder.parent.is_dir():
-            raise InputError(f"{folder} is not a folder; pass the folder that holds, or will hold, corank.db.")
-        folder.mkdir()
-    return open_database(folder / "corank.db")
 
 
 def start(
@@ -59,35 +45,22 @@ def start(
 
     from corank.cli import make_console
     from corank.errors import import_extra
-    from corank_lab.cli.lab import LOCAL, listen
 
     for module in ("starlette", "uvicorn"):
         import_extra(module, "lab")
     import_scikit_learn()
-    import uvicorn
-
     from corank_lab.api.app import ServiceApp
     from corank_lab.api.log import Keys
     from corank_lab.api.service import Rules, Service
 
     rules = Rules(window_seconds=window, excluded_users=frozenset(exclude or ()))
-    with open_place(place) as store, listen(host, port) as listening:
+    with open_place(place) as store, listen(host, port, "answers", "keys") as listening:
         console, keys, running = make_console(), Keys(store, rate), Service(store, rules)
         if not keys.all():
             key = keys.add("first key", ["admin"])
             console.print(f"Key (shown once): {key}", soft_wrap=True, highlight=False)
         app = ServiceApp(running, keys, rank_waits=not early, most_waiting=most_waiting)
         number = listening.getsockname()[1]
-        if host not in LOCAL:
-            typer.echo(
-                "corank: the service answers without encryption; put a server with TLS in front (nginx, Caddy), or "
-                "others on the network can read the keys.",
-                err=True,
-            )
-        config = uvicorn.Config(
-            app.asgi, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="off",
-            timeout_graceful_shutdown=5, timeout_keep_alive=75,
-        )  # fmt: skip
         sys.setswitchinterval(0.0005)  # learning and writing must not delay answers
         gc.collect()
         gc.freeze()  # what is loaded now stays, so collections need not look at it
@@ -95,9 +68,7 @@ def start(
         running.start()
         console.print(f"Serving on http://{host}:{number}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
         try:
-            uvicorn.Server(config).run(sockets=[listening])
-        except KeyboardInterrupt:
-            console.print("Stopped.")
+            run_until_stopped(make_server(app.asgi, keep_alive=75), listening, console)
         finally:
             app.close()
             running.close()
@@ -260,7 +231,6 @@ class ExportFormat(StrEnum):
     """Formats of exported events."""
 
     ubi = "ubi"
-    letor = "letor"
     parquet = "parquet"
 
 
@@ -272,9 +242,7 @@ def export(
         typer.Option("--as", help="UBI events, or the rows shown with clicks as labels."),
     ],
     model: Annotated[str | None, typer.Option(help="Only lists of this model.", metavar="NAME")] = None,
-    bias: Annotated[
-        float, typer.Option(min=0.0, help="Label of a click at position k: k^bias, for letor and parquet.")
-    ] = 0.0,
+    bias: Annotated[float, typer.Option(min=0.0, help="Label of a click at position k: k^bias, for parquet.")] = 0.0,
     persons: Annotated[bool, typer.Option("--persons", help="Write ids of users, for ubi.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: Json = False,
@@ -290,8 +258,7 @@ def export(
         if kind is ExportFormat.ubi:
             n, what = formats.write_ubi_events(log, output, model, persons=persons, overwrite=force), "lists"
         else:
-            write_rows = formats.write_letor_rows if kind is ExportFormat.letor else formats.write_parquet_parts
-            n, what = write_rows(log, output, model, bias=bias, overwrite=force), "rows"
+            n, what = formats.write_parquet_parts(log, output, model, bias=bias, overwrite=force), "rows"
     fields = {"output": output, "as": kind.value, f"n_{what}": n}
     emit(as_json, "serve events export", fields, f"wrote {output}: {n} {what} as {kind.value}")
 
@@ -306,11 +273,6 @@ def forget(place: Place, user: Annotated[str, typer.Argument(help="Id of the use
         as_json, "serve events forget", result._asdict(),
         f"deleted {result.n_events} events, learnt {result.n_models} models again from {result.n_left} events",
     )  # fmt: skip
-
-
-if TYPE_CHECKING:
-    from corank.cli import FittedModel
-    from corank.data import ClickLog, Dataset
 
 
 def replay(
@@ -389,7 +351,6 @@ def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple
     from corank.errors import InputError
     from corank_lab.api.export import logged_rows
     from corank_lab.api.log import EventLog
-    from corank_lab.cli.serve import open_place
 
     with open_place(str(place), must_exist=True) as store:
         result = logged_rows(EventLog(store), lists)

@@ -13,9 +13,14 @@ from typing import Any, NamedTuple
 
 from corank.data import atomic_folder
 from corank.errors import InputError, import_extra, reason
-from corank_lab.database.checksums import (
+from corank_lab.database.connections import DatabaseError, LostError, Statements
+from corank_lab.database.database import Database
+from corank_lab.database.schema import (
     HEADER,
     MAGIC,
+    TABLES,
+    VERSION,
+    AppTables,
     Damage,
     add_function,
     check_database,
@@ -24,10 +29,8 @@ from corank_lab.database.checksums import (
     is_sound,
     log_damage,
     readable,
+    version_of,
 )
-from corank_lab.database.connections import DatabaseError, LostError, Statements
-from corank_lab.database.database import Database
-from corank_lab.database.migrations import TABLES, VERSION, AppTables, version_of
 
 BUSY_MS = 10_000
 """Time to wait for another process that writes to the file."""

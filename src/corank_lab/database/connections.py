@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from corank.errors import InputError
-from corank_lab.database.migrations import AppTables, install, migrate
+from corank_lab.database.schema import AppTables, install, migrate
 
 T = TypeVar("T")
 Job = Callable[[Any], Any]

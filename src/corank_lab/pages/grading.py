@@ -14,7 +14,7 @@ from corank.errors import InputError
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
 from corank_lab.grading import export
-from corank_lab.grading.features import GradingFeatures, grading_features, own_columns
+from corank_lab.grading.export import GradingFeatures, grading_features, own_columns
 from corank_lab.grading.reading import read_grading_task
 from corank_lab.grading.session import ORDERS, AlphaInterval, GradingSession, alpha_interval
 from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, title_column

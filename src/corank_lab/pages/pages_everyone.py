@@ -177,9 +177,11 @@ def _preview(page: PageRequest, found: Import, error: str = "", status: int = 20
         kind, previews, error = "", [], error or str(reason)
     tasks = {name: task for name, task in TASKS.items() if (task.kind == SAVED) == (kind == SAVED)}
     task = next((name for name in tasks if tasks[name].kind == kind), kind)
+    first = previews[0].name.split(".")[0] if previews and kind != SAVED else ""
     return page.render(
         "preview.html", status, error=error, files=previews, offered=tasks, kind=page.form.get("kind", task),
-        recognised=kind, roles=ROLES, shown=MAX_SHOWN_COLUMNS, name=page.form.get("name", found.name), form=page.form,
+        recognised=kind, roles=ROLES, shown=MAX_SHOWN_COLUMNS, form=page.form,
+        name=page.form.get("name", found.name or first),
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -235,7 +234,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
                 "Scores with standard deviations and 95 % intervals (CSV)", "scores.csv", "text/csv", self._scores
             ),
             "pairs": Export("All comparisons (CSV)", "pairs.csv", "text/csv", self._pairs),
-            "log": Export("Log of answers (JSON lines)", "answers.jsonl", "application/jsonl", self._lines),
+            "log": Export("Log of answers (JSON lines)", "answers.jsonl", "application/jsonl", self.all_lines),
         }
 
     def card(self, number: int) -> dict[str, Any]:
@@ -327,11 +326,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             for answer, entry in self.log:
                 rows.append([answer.number, answer.time, answer.judge, entry.left, entry.right, entry.action, entry.by])
         return csv_text(rows)
-
-    def _lines(self) -> str:
-        with self.lock:
-            lines = [{"judge": item.judge, "time": item.time, **item.entry} for item, _ in self.log]
-        return "".join(json.dumps(line) + "\n" for line in lines)
 
 
 def warm_up() -> None:

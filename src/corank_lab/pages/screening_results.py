@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from corank.errors import InputError
 from corank_lab.database.entries import entry_values
+from corank_lab.database.journal import project_logs
 from corank_lab.pages.workspaces import Export
 from corank_lab.records.writer import EXCEL
 from corank_lab.screening.agreement import ScreeningAgreement, screening_agreement
@@ -60,7 +61,9 @@ class Results:
             for name, (label, media_type, suffix) in FORMATS.items()
         }  # fmt: skip
         return parts | {
-            "log": Export("Log of answers (JSON lines)", "log.jsonl", "application/jsonl", self._log),
+            "log": Export(
+                "Log of answers (JSON lines)", "log.jsonl", "application/jsonl", lambda: b"".join(self._logs().values())
+            ),
             "methods": Export(
                 "Methods paragraph (text)", "methods.txt", "text/plain", lambda: methods_paragraph(self.facts()) + "\n"
             ),
@@ -111,21 +114,22 @@ class Results:
 
         return content
 
-    def _logs(self) -> dict[str, str]:
+    def _logs(self) -> dict[str, bytes]:
         """Return the journal of each judge, as the terminal writes it; labels of the file are one of them."""
-        lines: dict[str, list[str]] = {}
+        lines: list[str] = []
         with self._workspace.lock:
             known = self._workspace.session.judges.get(KNOWN)
             for entry in known.current.values() if known is not None else ():
                 number = self._workspace.session.unique.find(entry.id)
                 whole = entry if number is None else entry.about(self._workspace.session.unique, number)
-                lines.setdefault(KNOWN, []).append(json.dumps({**entry_values(whole), "judge": KNOWN}))
-        for answer in self._workspace.store.answers(self._workspace.project.id):
-            lines.setdefault(answer.judge, []).append(json.dumps({"judge": answer.judge, **answer.entry}))
-        return {judge: "".join(f"{line}\n" for line in result) for judge, result in lines.items()}
+                lines.append(json.dumps({**entry_values(whole), "judge": KNOWN}) + "\n")
+        logs = project_logs(self._workspace.store, self._workspace.project.id)
+        if lines:
+            logs[KNOWN] = "".join(lines).encode() + logs.get(KNOWN, b"")
+        return logs
 
-    def _log(self) -> str:
-        return "".join(self._logs().values())
+    def _log(self) -> bytes:
+        return b"".join(self._logs().values())
 
     def _certificate(self) -> bytes:
         """Return an archive with certificate, files of records and journals, as `corank screen verify` needs it."""
@@ -155,7 +159,7 @@ class Results:
             answers = top / "answers"
             answers.mkdir()
             for number, (judge, text) in enumerate(sorted(self._logs().items()), 1):
-                (answers / f"{number}.jsonl").write_text(text, encoding="utf-8")
+                (answers / f"{number}.jsonl").write_bytes(text)
                 titles[f"answers/{number}.jsonl"] = judge
             (top / "names.json").write_text(json.dumps(titles, indent=1, ensure_ascii=False), encoding="utf-8")
             try:

@@ -25,7 +25,7 @@ from corank.errors import InputError
 from corank.progress import listen_to_progress
 from corank_lab.database.database import Database, Project
 from corank_lab.database.entries import utc_now
-from corank_lab.grading.features import RANK, SCORES, GradingFeatures
+from corank_lab.grading.export import RANK, SCORES, GradingFeatures
 
 MIN_QUERIES = 5
 """Number of queries with two different grades that a comparison needs."""

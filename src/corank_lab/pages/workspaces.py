@@ -23,6 +23,7 @@ from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import JournalEntry, entry_values, utc_now
+from corank_lab.database.journal import project_logs
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
@@ -242,6 +243,10 @@ class Workspace(ABC):
         for export in self.exports.values():
             with suppress(InputError):  # such as an export of nothing
                 export.content()
+
+    def all_lines(self) -> bytes:
+        """Return the answers of all judges as JSON lines."""
+        return b"".join(project_logs(self.store, self.project.id).values())
 
     def setting(self, name: str) -> Any:
         """Return the value of a setting."""

@@ -12,7 +12,7 @@ from corank.core.lists import ranked
 from corank.core.lists.ranked import BLOCK, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
 from corank.core.models.trees import measure_depths
 from corank.core.pairs.inversions import pair_losses
-from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
+from corank.core.pairs.losses import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
 from corank.core.rows import blocks, products
 from corank.core.rows.access import DenseRows
 from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks

@@ -19,8 +19,9 @@ from corank.core.random import random_below, seed_state
 from corank.data.rows import with_names
 from corank.deploy.persist.files import model_bytes
 from corank.parameters import rng_of
+from corank_lab.api.app import OPERATIONS
 from corank_lab.api.learner import replay
-from corank_lab.api.requests import MAX_ITEMS, OPERATIONS
+from corank_lab.api.requests import MAX_ITEMS
 from corank_lab.api.service import Rules
 from corank_lab.api.training import train_content, train_version
 from some_service import ask, online_bytes, running

@@ -93,10 +93,10 @@ def test_ubi_is_read_again_by_the_reader_of_ubi(shop, says):
     assert ids == list(wanted)
 
 
-def test_letor_and_parquet_hold_the_rows_shown(shop, says):
+def test_parquet_holds_the_rows_shown_and_is_converted_to_letor(shop, says):
     folder, _, wanted = shop
-    says("serve", "events", "export", folder, "--as", "letor", "--bias", 1, "-o", folder / "rows.txt")
     says("serve", "events", "export", folder, "--as", "parquet", "--bias", 1, "-o", folder / "parts")
+    says("convert", folder / "parts" / "part-00000.parquet", folder / "rows.txt")
     text, table = (
         corank.read(folder / "rows.txt", dtype="float64"),
         corank.read(folder / "parts" / "part-00000.parquet"),
@@ -105,7 +105,7 @@ def test_letor_and_parquet_hold_the_rows_shown(shop, says):
     np.testing.assert_array_equal(text.y, table.y)
     assert text.docids.tolist() == table.docids.tolist() == [item for _, shown, _ in wanted.values() for item in shown]
     assert table.qid.tolist() == [id for id, (_, shown, _) in wanted.items() for _ in shown]
-    assert text.qid.tolist() == np.repeat(np.arange(1, 44), 4).tolist()
+    assert text.qid.tolist() == table.qid.tolist()
     labels = [(at + 1) * (item in clicks) for _, shown, clicks in wanted.values() for at, item in enumerate(shown)]
     assert table.y.tolist() == labels
     X = [np.random.default_rng(seed).standard_normal((6, 3)).round(3) for seed in range(4)]
@@ -174,11 +174,10 @@ def test_refusals(shop, says, tmp_path):
     assert not (tmp_path / "corank.db").exists()
     with running(store, models=[("wide", "online", online_bytes(5))]) as client:
         assert client.post("/rank", ask(d=5, model="wide")).status_code == 200
-    for kind in ("letor", "parquet"):
-        with pytest.raises(InputError, match="choose one model"):
-            says("serve", "events", "export", folder, "--as", kind, "-o", folder / "x")
+    with pytest.raises(InputError, match="choose one model"):
+        says("serve", "events", "export", folder, "--as", "parquet", "-o", folder / "x")
     assert not (folder / "x").exists()
     assert not (folder / "x.jsonl").exists()
     assert "40 rows" not in says(
-        "serve", "events", "export", folder, "--as", "letor", "--model", "shop", "-o", folder / "x"
+        "serve", "events", "export", folder, "--as", "parquet", "--model", "shop", "-o", folder / "x"
     )

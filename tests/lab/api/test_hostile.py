@@ -12,9 +12,9 @@ import uvicorn
 
 from corank.clicks import PDGD, PairwiseEpsilonGreedy
 from corank.data.inputs import MAX_VALUE
-from corank_lab.api.inputs import made_id
 from corank_lab.api.learner import replay
 from corank_lab.api.log import CLICK, EXCLUDED
+from corank_lab.api.requests import made_id
 from corank_lab.pages.app import create_app
 from some_service import ask, online_bytes, running
 from some_stores import open_new

@@ -15,13 +15,12 @@ import pytest
 from corank.data.io.items import Items
 from corank.errors import InputError
 from corank_lab.api.log import TABLES, EventLog, Keys, NewEvent
-from corank_lab.database import backends, migrations
+from corank_lab.database import backends, schema
 from corank_lab.database import database as stores
 from corank_lab.database.backends import SqliteDatabase, open_database
-from corank_lab.database.checksums import add_function, check_database, checked_tables
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import ClaimableItem
-from corank_lab.database.migrations import AppTables
+from corank_lab.database.schema import AppTables, add_function, check_database, checked_tables
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from some_stores import address_of, open_new, postgres
 
@@ -235,7 +234,7 @@ def test_sessions_of_the_library_work_on_an_open_store(store):
 
 
 @pytest.mark.parametrize("kind", DATABASES)
-@pytest.mark.parametrize("version", range(1, migrations.VERSION))
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
 def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path):
     address = address_of(kind, tmp_path)
     if kind == "sqlite":
@@ -245,7 +244,7 @@ def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path
         import psycopg
 
         connection = psycopg.connect(address, autocommit=True)
-    migrations.migrate(connection, kind, to=version)
+    schema.migrate(connection, kind, to=version)
     mark = "?" if kind == "sqlite" else "%s"
     connection.execute(
         "INSERT INTO projects (id, kind, name, settings, created, is_archived) "
@@ -260,11 +259,11 @@ def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path
     with open_database(address) as store:
         assert [one.entry for one in store.answers("p")] == [{"action": "left"}]
         store.append("p", "ann", "x", {"action": "right"})
-        assert store.read("SELECT value FROM meta WHERE key = 'version'") == [(str(migrations.VERSION),)]
+        assert store.read("SELECT value FROM meta WHERE key = 'version'") == [(str(schema.VERSION),)]
     if kind == "sqlite":
         copy = sqlite3.connect(f"{address}.version{version}")
         assert copy.execute("SELECT COUNT(*) FROM answers").fetchone() == (1,)
-        assert migrations.version_of(copy, "sqlite") == version
+        assert schema.version_of(copy, "sqlite") == version
         copy.close()
 
 
@@ -288,7 +287,7 @@ def test_a_stored_database_of_an_earlier_version_keeps_answers_events_and_keys(v
             new = log.append([NewEvent("feedback", secrets.token_hex(4), 1, "{}", "", "l1", "a")]).result()
             assert new[0] > 3
             versions = dict(store.read("SELECT key, value FROM meta WHERE key LIKE 'version%'"))
-            assert versions == {"version": str(migrations.VERSION), "version.api": "1"}
+            assert versions == {"version": str(schema.VERSION), "version.api": "1"}
     with closing(sqlite3.connect(path)) as connection:  # new rows have checksums, in every table of the service
         add_function(connection)
         assert set(TABLES.tables) < set(checked_tables(connection.execute))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.base.kernels.grams import require_inner_product, require_similarities, require_square
+from corank.base.kernels.kernel import require_inner_product, require_similarities, require_square
 from corank.base.kernels.radial import centre_of, subtract_centre
 from corank.base.kernels.views import View
 from corank.core.rows.scaled import ScaledRows

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.base.kernels.basis import Basis
-from corank.base.kernels.grams import inverse_root, require_square
+from corank.base.kernels.kernel import inverse_root, require_square
 from corank.base.kernels.views import View
 from corank.errors import InputError
 from corank.fitted import Part, Relations, Shapes

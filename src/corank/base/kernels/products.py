@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.kernels.grams import require_inner_product
-from corank.base.kernels.kernel import Gram, Kernel, products, require_positive, squared_norms
+from corank.base.kernels.kernel import Gram, Kernel, products, require_inner_product, require_positive, squared_norms
 from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from corank.base.solvers.comparisons import LinearMap
 from corank.base.solvers.conjugate import MatVec, conjugate_gradients
-from corank.base.solvers.linear_map import LinearMap
 from corank.base.solvers.solution import Floats, Solution
 from corank.errors import InputError, warn
 

@@ -18,8 +18,13 @@ from corank.base.solvers.comparisons import Comparisons, scored_comparisons
 from corank.base.solvers.conjugate import MatVec
 from corank.base.solvers.newton import Affine, Derivatives, Evaluate, ScoreObjective, minimise
 from corank.base.solvers.solution import Floats, Solution, ordered, require, require_products
-from corank.core.pairs.losses import all_pairs_hessian_product, all_pairs_loss
-from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
+from corank.core.pairs.losses import (
+    GradedBlock,
+    all_pairs_hessian_product,
+    all_pairs_loss,
+    squared_hinge_hessian_product,
+    squared_hinge_loss,
+)
 from corank.core.threads import cut, parallel_map, threads_for
 from corank.data.ranking import RankingData
 from corank.errors import InputError

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import jit
-from corank.core.parsing.bytes import high_product
+from corank.core.parsing.number import high_product
 from corank.core.random import draw_alias, next_u64, random_uniform
 
 GRADES = 0

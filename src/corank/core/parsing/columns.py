@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from corank.core.jit import jit
-from corank.core.parsing.bytes import address, byte
 from corank.core.parsing.letor import NEWLINE, is_blank
-from corank.core.parsing.number import BAD, HARD, read_number
-from corank.core.parsing.sheet import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS
+from corank.core.parsing.number import BAD, HARD, address, byte, read_number
+from corank.core.parsing.small import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS
 
 
 @jit

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import jit
-from corank.core.parsing.bytes import high_product
+from corank.core.parsing.number import high_product
 
 LONGEST = 25
 """Bytes of the longest text, -2.2250738585072014e-308, and a newline."""

@@ -11,7 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from corank.core.jit import jit
-from corank.core.parsing.bytes import (
+from corank.core.parsing.number import (
+    BAD,
+    GOOD,
+    HARD,
     ONES,
     address,
     byte,
@@ -20,11 +23,11 @@ from corank.core.parsing.bytes import (
     leading_zeros,
     matches,
     read_digits,
+    read_number,
     trailing_zeros,
     word,
 )
-from corank.core.parsing.number import BAD, GOOD, HARD, read_number
-from corank.core.parsing.sheet import (
+from corank.core.parsing.small import (
     BAD_ID,
     BAD_LABEL,
     BAD_QID,

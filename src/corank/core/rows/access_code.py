@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba.core import types
 from numba.extending import overload
 
+from corank.core.jit import intrinsic
 from corank.core.rows.access import (
     CSRRows,
     DenseRows,
@@ -20,7 +21,6 @@ from corank.core.rows.access import (
     list_row,
     prefetch_row,
 )
-from corank.core.rows.prefetch import prefetch
 
 # sums may be reordered for vectorisation; the order is fixed at compile time
 _SUMS: Any = {"fastmath": {"reassoc", "nsz", "contract"}, "error_model": "numpy"}
@@ -188,3 +188,28 @@ def _prefetch_row(rows, i):  # type: ignore[no-untyped-def]
 def _per_line(array: Any) -> np.uint64:
     """Return the entries of an array type per cache line; 1 for other types."""
     return np.uint64(8 * _LINE_BYTES // array.dtype.bitwidth if isinstance(array, types.Array) else 1)
+
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+    from numba.core import types
+
+
+@intrinsic
+def prefetch(typingctx, array, position):  # type: ignore[no-untyped-def]
+    """Prefetch the cache line of `array.flat[position]` (C-contiguous)."""
+    signature = types.void(array, position)
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array_type = signature.args[0]
+        struct = context.make_array(array_type)(context, builder, arguments[0])
+        pointer = builder.gep(struct.data, [arguments[1]])
+        address = builder.bitcast(pointer, ir.IntType(8).as_pointer())
+        int32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), int32, int32, int32])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [ir.IntType(8).as_pointer()], kind)
+        # read, high locality, data cache
+        builder.call(hint, [address, int32(0), int32(3), int32(1)])
+        return context.get_dummy_value()
+
+    return signature, codegen

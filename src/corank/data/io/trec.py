@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.jit import is_small
-from corank.core.parsing import sheet, small
+from corank.core.parsing import small
 from corank.data.collection import as_texts
 from corank.data.inputs import as_scores
 from corank.data.io.compressed import write_text
@@ -50,7 +50,7 @@ def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number:
     from corank.core.parsing import columns
 
     n_lines = int(np.count_nonzero(content == ord("\n")))
-    fields = sheet.Fields(
+    fields = small.Fields(
         np.empty((n_lines, len(kept), 2), dtype=np.int64),
         np.empty(n_lines, dtype=np.bool_),
         np.empty(n_lines),
@@ -58,14 +58,14 @@ def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number:
     )
     keep = np.array([list(kept).index(name) if name in kept else -1 for name in names])
     code, position, row = columns.split_lines(content, piece.length, keep, names.index(number), fields)
-    if code != sheet.DONE:
+    if code != small.DONE:
         raise _fault(piece.text, code, piece.begin + position, names, number)
     numbers = fields.numbers[:row]
     for k in np.flatnonzero(np.isnan(numbers)).tolist():
         begin, end = fields.number_spans[k].tolist()
         numbers[k] = float(content[begin:end].tobytes())
         if np.isinf(numbers[k]):
-            raise _fault(piece.text, sheet.BAD_NUMBER, piece.begin + begin, names, number)
+            raise _fault(piece.text, small.BAD_NUMBER, piece.begin + begin, names, number)
     spans, fresh = fields.spans[:row], fields.fresh[:row]
     texts = [
         _decode(content, spans[rows, k], None if k else fresh)  # adjacent rows of a query share one string
@@ -92,11 +92,11 @@ def _fault(text: TextFile, code: int, position: int, names: tuple[str, ...], num
     line, column = text.locate(position)
     if text.has_bare_return(position):
         problem = BARE_RETURN_MESSAGE
-    elif code == sheet.BAD_NUMBER:
+    elif code == small.BAD_NUMBER:
         result = text.word(position).decode(errors="replace")[:40]
         problem = f"expected a finite number as the {number}, found {result!r}; correct the line"
     else:
-        few = "fewer" if code == sheet.FEW_COLUMNS else "more"
+        few = "fewer" if code == small.FEW_COLUMNS else "more"
         problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}; correct the line"
     return InputError(f"{text}, line {line}, column {column}: {problem}.")
 

@@ -31,7 +31,7 @@ from corank.base.pairs import Moments
 from corank.base.pairs.factors import weigh_queries
 from corank.base.pairs.losses import Loss
 from corank.base.solvers import squared_views
-from corank.base.solvers.linear_map import LinearMap
+from corank.base.solvers.comparisons import LinearMap
 from corank.base.solvers.newton import Affine, Evaluate, LinePoint, Point, SmoothObjective, minimise
 from corank.base.solvers.penalty import alpha_of
 from corank.base.solvers.smooth_losses import block_of, moment_preconditioner, pair_loss, row_loss

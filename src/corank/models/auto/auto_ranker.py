@@ -26,10 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank.base.base import Ranker
+from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
-from corank.base.missing import MISSING
 from corank.base.priors import ColumnMean
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names

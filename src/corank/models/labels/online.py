@@ -26,7 +26,7 @@ from corank.base.contract import check_columns, install, kept_columns, note_colu
 from corank.base.docs import shared_parameters
 from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis, as_doubles
-from corank.base.kernels.grams import is_precomputed
+from corank.base.kernels.kernel import is_precomputed
 from corank.base.kernels.views import View
 from corank.choices import AboveZero, Conversion, RankingLoss, Targets
 from corank.core.labels import online as label_steps

@@ -21,10 +21,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base.base import Interrupted, Ranker
-from corank.base.contract import named_after_y
+from corank.base.contract import MISSING, named_after_y
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
-from corank.base.missing import MISSING
 from corank.choices import Scorer
 from corank.core.rows.scaled import factors_of
 from corank.data.queries import qid_of_group

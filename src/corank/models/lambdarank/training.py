@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.base.held_out import HeldOut
-from corank.base.solvers.adam import Adam
-from corank.base.solvers.early_stopping import EarlyStopping, run_training
+from corank.base.solvers.choice import Adam, EarlyStopping, run_training
 from corank.core.rows.scaled import ScaledRows, factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.base.solvers.early_stopping import EarlyStopping
+from corank.base.solvers.choice import EarlyStopping
 from corank.core.models.trees import ZERO
 from corank.core.threads import n_threads
 from corank.errors import InputError, import_extra, reason, suggest_names, warn

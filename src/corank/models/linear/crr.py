@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
-from corank.base.missing import MISSING
 from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
 from corank.fitted import Predictions
 from corank.models.linear.base import LinearDescent, logistic

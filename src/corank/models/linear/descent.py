@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import default_rng
 from numpy.typing import NDArray
 
-from corank.base.solvers.early_stopping import EarlyStopping, run_training
+from corank.base.solvers.choice import EarlyStopping, run_training
 from corank.core.pairs.coupled_descent import Columns, descend_coupled
 from corank.core.pairs.steps import (
     ADAGRAD,

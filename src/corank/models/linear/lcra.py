@@ -25,10 +25,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.contract import warn_of_no_agreement
+from corank.base.contract import MISSING, warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.kernels.views import View, as_views
-from corank.base.missing import MISSING
 from corank.base.pairs import Laplacian
 from corank.base.pairs.factors import query_factors
 from corank.choices import Draw, LossName, QueryWeight, Rate, Solver

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
-from corank.base.missing import MISSING
 from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
 from corank.models.linear.base import LinearDescent
 from corank.parameters import Rules, one_of

@@ -30,12 +30,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base.base import Ranker
-from corank.base.contract import warn_of_no_agreement
+from corank.base.contract import MISSING, warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.kernels.views import View, kernels_of
-from corank.base.missing import MISSING
 from corank.choices import QueryWeight, Residual
 from corank.data.ranking import RankingData
 from corank.errors import InputError

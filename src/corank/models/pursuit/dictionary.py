@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.base.kernels.basis import Basis
-from corank.base.kernels.grams import is_precomputed
+from corank.base.kernels.kernel import is_precomputed
 from corank.base.kernels.views import View, as_views
 from corank.base.pairs import Laplacian, PairLaplacian, QueryLaplacian
 from corank.base.pairs.factors import weigh_queries

@@ -29,7 +29,7 @@ from scipy.linalg import solve_triangular
 
 from corank.base.held_out import HeldOut
 from corank.base.pairs import QueryLaplacian
-from corank.base.solvers.early_stopping import EarlyStopping
+from corank.base.solvers.choice import EarlyStopping
 from corank.errors import InputError
 from corank.models.pursuit.dictionary import Dictionary, InnerProduct, Target
 

@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base.base import Ranker
+from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis, Terms
-from corank.base.missing import MISSING
 from corank.base.pairs.factors import QUERY_WEIGHTS
 from corank.choices import Fitting, QueryWeight
 from corank.core.rows.scaled import factors_of

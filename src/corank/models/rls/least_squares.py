@@ -14,12 +14,11 @@ from scipy import sparse
 from corank import parameters
 from corank._moved import old_method
 from corank.base.base import Ranker
-from corank.base.contract import check_parameters, install, named_columns
+from corank.base.contract import MISSING, check_parameters, install, named_columns
 from corank.base.kernels.basis import Basis, choose_basis, require_choice
 from corank.base.kernels.features import FeatureMap
-from corank.base.kernels.grams import RANK_TOLERANCE
+from corank.base.kernels.kernel import RANK_TOLERANCE
 from corank.base.kernels.views import View
-from corank.base.missing import MISSING
 from corank.base.pairs.factors import QUERY_WEIGHTS
 from corank.core.rows.scaled import ScaledRows
 from corank.data.column_scales import column_factors

@@ -34,7 +34,7 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, SumKernel
 from corank.base.kernels.basis import Basis, auto_basis
 from corank.base.kernels.features import FeatureMap
-from corank.base.kernels.grams import require_square
+from corank.base.kernels.kernel import require_square
 from corank.base.kernels.views import View
 from corank.choices import QueryWeight
 from corank.core.rows.scaled import factors_of

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from corank.base.kernels.grams import INDEFINITE, indefinite
+from corank.base.kernels.kernel import INDEFINITE, indefinite
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]

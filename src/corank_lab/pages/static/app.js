@@ -195,7 +195,6 @@
       form.addEventListener(kind, () => form.classList.remove("over"));
     }
     if (input.matches("[data-at-once]")) {
-      for (const one of form.querySelectorAll("[data-scripted]")) one.hidden = false;
       for (const one of form.querySelectorAll("[data-unscripted]")) one.hidden = true;
       input.addEventListener("change", () => { if (input.files.length) form.requestSubmit(); });
     }
@@ -231,6 +230,7 @@
     }, 1000 * (live.dataset.every || 5));
   }
 
+  for (const one of document.querySelectorAll("[data-scripted]")) one.hidden = false;
   localTimes(document);
   offerKeys();
   revealTarget();

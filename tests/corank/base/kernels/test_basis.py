@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.base.kernels import CallableKernel, GaussianKernel, PolynomialKernel, PrecomputedKernel, grams
+from corank.base.kernels import CallableKernel, GaussianKernel, PolynomialKernel, PrecomputedKernel
 from corank.base.kernels import basis as module
+from corank.base.kernels import kernel as grams
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View

@@ -22,7 +22,7 @@ from corank.base.kernels import (
     SumKernel,
     as_kernel,
 )
-from corank.base.kernels.grams import inverse_root, is_precomputed, require_inner_product
+from corank.base.kernels.kernel import inverse_root, is_precomputed, require_inner_product
 from corank.deploy.persist.codec import decode, encode
 from corank.errors import InputError
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from corank.base.solvers.adam import Adam
+from corank.base.solvers.choice import Adam
 
 
 def test_adam_follows_the_formulas_of_the_paper():

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.base.solvers.choice import ROUNDING, choose
-from corank.base.solvers.early_stopping import EarlyStopping
+from corank.base.solvers.choice import ROUNDING, EarlyStopping, choose
 
 
 def test_the_largest_value_is_chosen():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from corank.base.solvers.early_stopping import EarlyStopping, run_training
+from corank.base.solvers.choice import EarlyStopping, run_training
 
 
 def test_patience_counts_checks_since_the_first_of_the_lowest_errors():

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from corank.base.pairs.losses import LOSSES
-from corank.core.pairs.losses import all_pairs_hessian_product, all_pairs_loss
-from corank.core.pairs.squared_hinge import GradedBlock
+from corank.core.pairs.losses import GradedBlock, all_pairs_hessian_product, all_pairs_loss
 
 STARTS = np.array([0, 0, 1, 4, 9])
 GRADE = np.array([0, 0, 1, 1, 0, 0, 1, 2, 2])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
+from corank.core.pairs.losses import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
 
 
 def blocks(seed, n_grades):

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.parsing.bytes import (
+from corank.core.parsing.number import (
     ONES,
     address,
     byte,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.core.parsing.columns import gather_lines, split_lines
-from corank.core.parsing.sheet import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS, PADDING, Fields
+from corank.core.parsing.small import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS, PADDING, Fields
 
 
 def split(text: str) -> tuple[tuple[int, int, int], Fields]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.core.parsing.letor import parse_rows, survey
-from corank.core.parsing.sheet import (
+from corank.core.parsing.small import (
     BAD_ID,
     BAD_LABEL,
     BAD_QID,

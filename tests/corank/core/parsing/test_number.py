@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corank.core.parsing.bytes import address
 from corank.core.parsing.number import (
     BAD,
     FIVES_HIGH,
@@ -18,11 +17,12 @@ from corank.core.parsing.number import (
     HARD,
     MAX_POWER,
     MIN_POWER,
+    address,
     nearest,
     read_long_number,
     read_number,
 )
-from corank.core.parsing.sheet import PADDING
+from corank.core.parsing.small import PADDING
 
 
 @numba.njit

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corank.core.jit import is_small
 from corank.core.parsing import small
-from corank.core.parsing.sheet import (
+from corank.core.parsing.small import (
     BAD_LABEL,
     BAD_VALUE,
     DONE,

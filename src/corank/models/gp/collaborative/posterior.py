@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis
-from corank.base.kernels.grams import is_precomputed
+from corank.base.kernels.kernel import is_precomputed
 from corank.core.rows.scaled import ScaledRows
 from corank.data.queries import Queries
 from corank.errors import InputError

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis
-from corank.base.kernels.grams import is_precomputed
+from corank.base.kernels.kernel import is_precomputed
 from corank.base.kernels.views import View
 from corank.core.rows.scaled import ScaledRows, factors_of
 from corank.data.column_scales import column_factors

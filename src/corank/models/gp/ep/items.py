@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from corank.base.kernels.basis import Basis, as_doubles
-from corank.base.kernels.grams import require_inner_product
+from corank.base.kernels.kernel import require_inner_product
 from corank.base.kernels.views import View
 from corank.base.pairs import Laplacian
 from corank.errors import InputError

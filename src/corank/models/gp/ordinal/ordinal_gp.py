@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags
 
+from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis, choose_basis, require_choice
 from corank.base.kernels.views import View
-from corank.base.missing import MISSING
 from corank.choices import Likelihood
 from corank.core.threads import blas_threads_for
 from corank.data.ranking import RankingData

@@ -26,13 +26,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from corank.base.contract import check_parameters, install, kept_columns
+from corank.base.contract import MISSING, check_parameters, install, kept_columns
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import ARDKernel, GaussianKernel, Kernel, as_kernel
 from corank.base.kernels.basis import Basis, choose_basis, require_choice
 from corank.base.kernels.views import View
-from corank.base.missing import MISSING
 from corank.core.threads import blas_threads_for
 from corank.data.inputs import as_pairs, as_weights
 from corank.data.ranking import RankingData

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.parsing.sheet import PADDING
+from corank.core.parsing.small import PADDING
 from corank.data.io.letor.pieces import Pieces, cut_lines
 from corank.data.io.text import open_text
 from corank.errors import InputError
