@@ -22,7 +22,7 @@ SECTIONS = {
     ),
     "Decide what to judge": (
         "corank.base.suggestions", "corank_lab.screening", "corank_lab.screening.stopping", "corank_lab.preferences",
-        "corank_lab.grading", "corank.metrics.agreement",
+        "corank_lab.grading",
     ),
     "Measure and use": (
         "corank.metrics", "corank.comparison", "corank.metrics.bounds",

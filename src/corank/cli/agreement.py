@@ -85,7 +85,7 @@ def _against_gold(found: JudgementList, gold: JudgementList, name: str, as_json:
 
     from corank.cli.output import make_console, show
     from corank.console import printable
-    from corank.metrics.agreement.against_gold import agreement_with_gold
+    from corank.metrics.agreement import agreement_with_gold
 
     if found.qid is None or gold.qid is None:
         raise InputError("grades are compared by query and document; add a column of queries to both files.")

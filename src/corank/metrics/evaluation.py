@@ -1,4 +1,4 @@
-"""evaluate: metrics of a ranking under one convention, with values per query and counts."""
+"""evaluate, evaluate_run: metrics of rows or of a run under one convention, with values per query and counts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.data.collection import Dataset
+from corank.data.io.run_objects import qrels_of, run_of
+from corank.data.io.text import Source
+from corank.data.io.trec import Qrels, Run, join_run, read_qrels, read_run
 from corank.data.queries import Queries
 from corank.errors import InputError, import_extra
 from corank.metrics.conventions import Convention, find_convention
@@ -227,3 +231,99 @@ def _holes(
     skipped = np.bincount(queries.codes[~np.isnan(grades)], minlength=len(queries)) == 0
     low[skipped] = high[skipped] = np.nan
     return Holes(judged, condensed, low, high)
+
+
+def evaluate_run(
+    qrels: Source | Qrels | Dataset | Any,
+    run: Source | Run | Any,
+    metrics: str | Sequence[str] = ("nDCG@10", "AP"),
+    *,
+    convention: str | Convention = "corank",
+    n_jobs: int | None = None,
+) -> Evaluation:
+    """
+    Evaluate a run against judgements, query by query.
+
+    As in trec_eval, only queries in both files are evaluated, and judged documents that were not retrieved count for
+    recall and ideal orders. Ids of queries and documents are compared as strings.
+
+    Parameters
+    ----------
+    qrels : path, Qrels, Dataset or object of another library
+        Judged documents: a TREC qrels file, the result of `corank.data.io.trec.read_qrels`, a collection with
+        document ids, or what `corank.data.qrels_of` accepts: a dictionary, a DataFrame, ranx's `Qrels`.
+    run : path, Run or object of another library
+        Retrieved documents: a TREC run file, the result of `corank.data.io.trec.read_run`, or what
+        `corank.data.run_of` accepts.
+    metrics : str or sequence of str
+        Names such as ``nDCG@10``; see `corank.metrics.names.parse_metric`.
+    convention : str or Convention
+        One of `corank.metrics.conventions.CONVENTIONS`, such as "trec_eval", or your own.
+    n_jobs : int, optional
+        Number of threads; all processors by default.
+
+    Returns
+    -------
+    Evaluation
+        Values per query, means and counts.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "qrels").write_text("q1 0 a 1\\nq1 0 b 0\\n")
+    >>> _ = (folder / "run").write_text("q1 Q0 b 1 0.9 mine\\nq1 Q0 a 2 0.5 mine\\n")
+    >>> evaluate_run(folder / "qrels", folder / "run", "RR", convention="trec_eval").means
+    {'RR': 0.5}
+    """
+    run_name = "the run" if isinstance(run, Run) else _name(run)
+    qrels_name = "the qrels" if isinstance(qrels, Qrels | Dataset) else _name(qrels)
+    retrieved, truth = as_run(run), as_qrels(qrels)
+    if truth.docids is None or truth.qid is None:
+        missing = "documents" if truth.docids is None else "queries"
+        raise InputError(
+            f"{qrels_name} has no ids of {missing}, so {run_name} cannot be matched; use evaluate with scores instead."
+        )
+    names = np.array([str(query) for query in truth.qid.tolist()], dtype=object)
+    in_truth, in_run = set(names.tolist()), set(retrieved.qid.tolist())
+    if not in_truth & in_run:
+        raise InputError(f"{run_name} and {qrels_name} have no query in common; check that their query ids agree.")
+    kept = np.array([query in in_truth for query in retrieved.qid.tolist()])
+    judged = ~np.isnan(truth.y) & np.array([query in in_run for query in names.tolist()])
+    joined = join_run(
+        Run(retrieved.qid[kept], retrieved.docids[kept], retrieved.scores[kept], retrieved.tag),
+        Qrels(names[judged], truth.docids[judged], truth.y[judged]),
+    )
+    n_missed = len(joined.missed_y)
+    return evaluate(
+        np.concatenate([joined.y, joined.missed_y]),
+        np.concatenate([joined.scores, np.zeros(n_missed)]),
+        np.concatenate([joined.qid, joined.missed_qid]),
+        metrics,
+        convention=convention,
+        docids=np.concatenate([joined.docids, np.full(n_missed, "", dtype=object)]),
+        retrieved=np.arange(len(joined.y) + n_missed) < len(joined.y),
+        n_jobs=n_jobs,
+    )
+
+
+def _name(source: Any) -> str:
+    return f"the {type(source).__name__}" if _is_object(source) else str(source)
+
+
+def as_run(source: Any) -> Run:
+    """Return a run: as it is, of an object of another library, or read from a file."""
+    if isinstance(source, Run):
+        return source
+    return run_of(source) if _is_object(source) else read_run(source)
+
+
+def as_qrels(source: Any) -> Qrels | Dataset:
+    """Return judgements in the same way."""
+    if isinstance(source, Qrels | Dataset):
+        return source
+    return qrels_of(source) if _is_object(source) else read_qrels(source)
+
+
+def _is_object(source: Any) -> bool:
+    return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "to_dict")

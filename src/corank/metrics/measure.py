@@ -65,15 +65,11 @@ class Metric:
         *,
         k: int | None = None,
         convention: str | Convention = "corank",
-        rel: float | None = None,
-        max_grade: float | None = None,
-        alpha: float | None = None,
-        p: float | None = None,
+        **params: float | None,
     ) -> float:
-        """Return the mean over queries."""
+        """Return the mean over queries; `params` are those of the metric, such as ``rel=2``."""
         if k is None and self.cut == "needed":
             raise InputError(f"{self.__name__} needs a depth; pass k=10, for example.")
-        params = {"rel": rel, "max_grade": max_grade, "alpha": alpha, "p": p}
         metric = self.metric(k, {key: value for key, value in params.items() if value is not None}, self.__name__)
         return metric.result(Judgements.of(y, scores, qid, find_convention(convention))).mean
 

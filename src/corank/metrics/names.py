@@ -11,16 +11,13 @@ from numpy.typing import ArrayLike
 
 from corank.data.routing import how_to_pass_qid, predict_with_qid
 from corank.errors import InputError, closest, suggest_names
-from corank.metrics import binary, graded, pairwise
+from corank.metrics import measures
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements
 from corank.metrics.measure import BoundMetric, Metric
 
 METRICS: dict[str, Metric] = {
-    measure.name: measure
-    for module in (graded, binary, pairwise)
-    for measure in vars(module).values()
-    if isinstance(measure, Metric)
+    measure.name: measure for measure in vars(measures).values() if isinstance(measure, Metric)
 }
 # canonical names last, so that they take precedence over spellings that differ in case only
 _BY_FOLDED_SPELLING = {

@@ -6,7 +6,7 @@ import pytest
 from corank.core.lists.ranked import EXPONENTIAL, LINEAR, RELEVANT
 from corank.errors import InputError
 from corank.metrics import CONVENTIONS, evaluate
-from corank.metrics import gains as module
+from corank.metrics import measures as module
 from corank.metrics.judgements import Judgements
 
 

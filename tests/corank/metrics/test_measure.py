@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import re
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from corank import metrics
 from corank.errors import InputError
-from corank.metrics import METRICS, Metric
+from corank.metrics import METRICS
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "metrics.md"
 # rows of the table of names: | `name...` ... | `function` |
@@ -53,9 +52,7 @@ def test_the_guide_names_no_other():
 def test_the_call_takes_its_parameters_and_refuses_others(problem, measure):
     k = 4 if measure.cut == "needed" else None
     values = {"rel": 2.0, "alpha": 0.5, "p": 0.3, "max_grade": 5.0}
-    known = set(inspect.signature(Metric.__call__).parameters)
     for key, _ in measure.params:
-        assert key in known
         name = f"{measure.name}({key}={values[key]})" + ("" if k is None else "@4")
         assert measure(*problem, k=k, **{key: values[key]}) == metrics.evaluate(*problem, name)[name].mean
     (other,) = [key for key in ("alpha", "max_grade") if key not in dict(measure.params)][:1]

@@ -39,7 +39,7 @@ from corank.errors import InputError
 from corank.metrics.bounds.bound import Bound, hoeffding_end
 from corank.metrics.conventions import CONVENTIONS
 from corank.metrics.judgements import Judgements, ratio
-from corank.metrics.pairwise import pair_counts
+from corank.metrics.measures import pair_counts
 from corank.parameters import Rules, check_values, having, integer, is_integer, number, one_of, rng_of, seed
 
 Floats = NDArray[np.float64]

@@ -121,10 +121,7 @@ def document_weights(graded: GradedRuns, metric: str, convention: Convention) ->
     name, k, parameters = parsed.measure.name, parsed.cut, dict(parsed.params)
     if name not in LINEAR:
         raise InputError(f"{metric} is not linear in gains; pass DCG@10, P@10 or RBP, or grade whole queries.")
-    order = np.lexsort([np.arange(len(graded.score)), -graded.score, graded.query, graded.system])
-    system, query = graded.system[order], graded.query[order]
-    starts = np.flatnonzero(np.append(True, (np.diff(system) != 0) | (np.diff(query) != 0)))
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    rank = graded.ranks
     if name == "DCG":
         ranks = np.maximum(rank, 1) if convention.discount == "letor" else rank + 1
         weight = 1.0 / np.log2(ranks + 1.0)
@@ -133,10 +130,9 @@ def document_weights(graded: GradedRuns, metric: str, convention: Convention) ->
     else:
         p = float(parameters["p"] or 0.0)
         weight = (1.0 - p) * np.power(p, rank.astype(float))
-    document = graded.document[order]
-    kept = (document >= 0) & ((rank < k) if k else True)
+    kept = (graded.document >= 0) & ((rank < k) if k else True)
     W = np.zeros((len(graded.systems), graded.grades.shape[1]))
-    W[system[kept], document[kept]] = weight[kept] / len(graded.queries)
+    W[graded.system[kept], graded.document[kept]] = weight[kept] / len(graded.queries)
     return W
 
 

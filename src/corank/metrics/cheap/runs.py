@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.collection import Dataset
-from corank.data.io.run_objects import qrels_of, run_of
-from corank.data.io.trec import Qrels, Run, read_qrels, read_run
 from corank.errors import InputError, suggest_names, warn
 from corank.metrics.cheap.estimate import Estimate, Floats, corrected, human_only, stack
 from corank.metrics.cheap.values import GradedRuns, as_judges, map_to_gold
 from corank.metrics.conventions import Convention, find_convention
+from corank.metrics.evaluation import as_qrels, as_run
 from corank.metrics.names import parse_metric
 from corank.metrics.significance import sign_flip
 
 SAMPLE_LEVEL, SIGN_LEVEL = 0.01, 0.05
 """Levels of the tests that the gold queries are a random sample, and that a judge is better than random."""
+
+MIN_COVERAGE = 0.8
+"""Share of the first documents of the runs below which a note asks for more grades of a cheap judge."""
 
 
 @dataclass(frozen=True)
@@ -244,8 +245,8 @@ def evaluate_runs(
     if not names:
         raise InputError("metrics is empty; pass at least one, such as nDCG@10.")
     judges = as_judges(cheap)
-    lists = {name: _as_run(run) for name, run in runs.items()}
-    matched = GradedRuns.of(lists, [_as_qrels(item) for item in (gold, *judges.values())])
+    lists = {name: as_run(run) for name, run in runs.items()}
+    matched = GradedRuns.of(lists, [as_qrels(item) for item in (gold, *judges.values())])
     notes: list[str] = []
     n_answered = len({query for run in lists.values() for query in run.qid.tolist()})
     if judges and n_answered > len(matched.queries):
@@ -254,6 +255,11 @@ def evaluate_runs(
             "grades; they are left out."
         )
     mapped = map_to_gold(matched.grades, list(judges), notes)
+    depth = parse_metric(names[0]).cut
+    for judge, grades in zip(judges, mapped[1:], strict=True):
+        if (share := matched.coverage(grades, depth)) < MIN_COVERAGE:
+            top = f"first {depth} documents" if depth else "documents"
+            notes.append(f"{judge} graded {share:.0%} of the {top} of the runs; let it grade the others, too.")
     tables = [matched.values(grades, names, rules) for grades in mapped]
     holes = matched.holes(mapped[0], names, rules)
     results, used = {}, np.zeros(len(matched.queries), dtype=bool)
@@ -272,22 +278,6 @@ def evaluate_runs(
     return RunsEvaluation(
         rules, matched.systems, tuple(queries), tuple(queries[used]), results, these_queries, tuple(notes)
     )
-
-
-def _as_run(source: Any) -> Run:
-    if isinstance(source, Run):
-        return source
-    return run_of(source) if _is_object(source) else read_run(source)
-
-
-def _as_qrels(source: Any) -> Qrels | Dataset:
-    if isinstance(source, Qrels | Dataset):
-        return source
-    return qrels_of(source) if _is_object(source) else read_qrels(source)
-
-
-def _is_object(source: Any) -> bool:
-    return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "to_dict")
 
 
 def _estimates(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,24 @@ class GradedRuns:
             tuple(runs), tuple(numbers), documents, table, numbered[:, 0], numbered[:, 1], numbered[:, 2], names,
             np.array([row[4] for row in rows], dtype=np.float64),
         )  # fmt: skip
+
+    @cached_property
+    def ranks(self) -> Integers:
+        """Rank of each row in its list, from 0; rows with equal scores keep their order."""
+        order = np.lexsort([-self.score, self.query, self.system])
+        system, query = self.system[order], self.query[order]
+        starts = np.flatnonzero(np.append(True, (np.diff(system) != 0) | (np.diff(query) != 0)))
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+        return ranks
+
+    def coverage(self, grades: Floats, k: int | None) -> float:
+        """Return the share of graded documents among the first k of all lists, on queries with a grade of a judge."""
+        is_graded = np.append(~np.isnan(grades), False)  # document -1 has no grade
+        has_grades = np.zeros(len(self.queries), dtype=bool)
+        has_grades[self.documents[0][is_graded[:-1]]] = True
+        top = has_grades[self.query] & ((self.ranks < k) if k else True)
+        return float(is_graded[self.document[top]].mean()) if top.any() else 1.0
 
     def values(self, grades: Floats, metrics: Sequence[str], convention: Convention) -> dict[str, Floats]:
         """

@@ -25,7 +25,7 @@ from corank.core.pairs.inversions import pair_losses
 from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.fitted import Predictions, Shapes
-from corank.metrics.pairwise import tau_b
+from corank.metrics.measures import tau_b
 from corank.models.labels.preferences import LabelPreferences, as_indicator, as_positions
 
 Floats = NDArray[np.float64]

@@ -109,6 +109,18 @@ def test_queries_that_nobody_graded_are_counted():
     assert len(found.query_ids) == 20
 
 
+def test_a_judge_that_graded_few_of_the_first_documents_is_noted():
+    _, gold, judge, runs = make()
+    few = {q: dict(list(row.items())[:6]) for q, row in judge.items()}
+    shares = []
+    for q, row in few.items():
+        for run in runs.values():
+            shares += [document in row for document in sorted(run[q], key=lambda d, of=run[q]: -of[d])[:10]]
+    with pytest.warns(UsageWarning, match=f"graded {np.mean(shares):.0%} of the first 10 documents"):
+        evaluate_runs(gold, runs, "nDCG@10", cheap=few)
+    assert not any("of the first" in note for note in evaluate_runs(gold, runs, "nDCG@10", cheap=judge).notes)
+
+
 def test_more_queries_halve_the_interval():
     _, gold, judge, runs = make(n_queries=60)
     found = evaluate_runs(gold, runs, "nDCG@10", cheap=judge, these_queries=True)["nDCG@10"]

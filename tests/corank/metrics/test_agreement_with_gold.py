@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from corank.cli import app
 from corank.errors import InputError
-from corank.metrics.agreement import cohen_kappa, krippendorff_alpha
-from corank.metrics.agreement.against_gold import agreement_with_gold
+from corank.metrics.agreement import agreement_with_gold, cohen_kappa, krippendorff_alpha
 
 
 def test_figures_are_those_of_two_judges():
