@@ -105,7 +105,7 @@ def _trial(options: ExperimentOptions, name: str, fold: int, largest: int) -> di
     how: dict[str, Any] = {"alphas": np.array(LETOR_LAMBDAS) / n_pairs, "metric": "AP"}
     if name == DENSE:
         chosen = _cell(options, f"Gaussian, r = {largest}", fold, largest)["lambda"]
-        how = {"alpha": chosen / n_pairs}
+        how = {"alpha": chosen / n_pairs, "n_basis": None}
     elif name != "linear":
         how |= {"n_basis": int(name.split()[-1])}
     if name != "linear":
