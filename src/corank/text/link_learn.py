@@ -15,6 +15,7 @@ words, and O(N log links) for its links · N constraints (`corank.core.text.link
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ from corank.text.training import Networks, Schedule, SimilarityForm, index_of, t
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class LinkLearn(Estimator):
     """
     A similarity of texts, learnt from links between documents, that applies to any other corpus.
@@ -121,45 +123,27 @@ class LinkLearn(Estimator):
         "to_index": lambda model, X: model.to_index(tiny_corpus()).weights,
     }
 
-    networks_: Networks
-    n_iter_: int
-    objective_trace_: NDArray[np.float64]
-    validation_errors_: NDArray[np.float64]
+    networks_: Networks = field(init=False)
+    n_iter_: int = field(init=False)
+    objective_trace_: NDArray[np.float64] = field(init=False)
+    validation_errors_: NDArray[np.float64] = field(init=False)
 
-    def __init__(
-        self,
-        n_hidden: int = 10,
-        *,
-        b: float = 0.75,
-        symmetric: bool = True,
-        use_length: bool = True,
-        at_top: bool = False,
-        positive: bool = True,
-        solver: Literal["adam", "sgd"] = "adam",
-        n_steps: int = 1000,
-        batch: int = 16,
-        eta0: float = 0.01,
-        n_iter_no_change: int = 5,
-        checks_per_pass: int = 1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.b = b
-        self.symmetric = symmetric
-        self.use_length = use_length
-        self.at_top = at_top
-        self.positive = positive
-        self.solver = solver
-        self.n_steps = n_steps
-        self.batch = batch
-        self.eta0 = eta0
-        self.n_iter_no_change = n_iter_no_change
-        self.checks_per_pass = checks_per_pass
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_hidden: int = 10
+    _: KW_ONLY
+    b: float = 0.75
+    symmetric: bool = True
+    use_length: bool = True
+    at_top: bool = False
+    positive: bool = True
+    solver: Literal["adam", "sgd"] = "adam"
+    n_steps: int = 1000
+    batch: int = 16
+    eta0: float = 0.01
+    n_iter_no_change: int = 5
+    checks_per_pass: int = 1
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: bool = False
 
     def fit(self, links: Links, validation: Links | None = None) -> LinkLearn:
         """

@@ -10,6 +10,7 @@ regression, logistic regression or a support vector machine. D. Sculley, Combine
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,7 @@ def _is_logistic(model: CRR) -> bool:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class CRR(LinearDescent):
     """
     Linear model that both ranks rows and predicts their scores.
@@ -87,58 +89,31 @@ class CRR(LinearDescent):
         "predict_proba": lambda model, X: model.predict_proba(X),
     }
 
-    def __init__(
-        self,
-        loss: LossName = "squared",
-        mix: float = 0.5,
-        alpha: float | None = None,
-        *,
-        l1: float = 0.0,
-        query_weight: QueryWeight = "pairs",
-        draw: Draw = "pairs",
-        scale: bool = True,
-        missing: Missing = "mean",
-        solver: Solver = "auto",
-        tol: float = 1e-10,
-        max_iter: int = 100,
-        rate: Rate = "pegasos",
-        eta0: float | None = None,
-        n_steps: int = 100_000,
-        average: bool | None = None,
-        project: bool = False,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.mix = mix
-        self.alpha = alpha
-        self.l1 = l1
-        self.query_weight = query_weight
-        self.draw = draw
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.rate = rate
-        self.eta0 = eta0
-        self.n_steps = n_steps
-        self.average = average
-        self.project = project
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    loss: LossName = "squared"
+    mix: float = 0.5
+    alpha: float | None = None
+    _: KW_ONLY
+    l1: float = 0.0
+    query_weight: QueryWeight = "pairs"
+    draw: Draw = "pairs"
+    scale: bool = True
+    missing: Missing = "mean"
+    solver: Solver = "auto"
+    tol: float = 1e-10
+    max_iter: int = 100
+    rate: Rate = "pegasos"
+    eta0: float | None = None
+    n_steps: int = 100_000
+    average: bool | None = None
+    project: bool = False
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    fit_intercept: bool = True
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:

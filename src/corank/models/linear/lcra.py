@@ -19,7 +19,7 @@ with coupled views. This is not in the paper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,6 +53,7 @@ class LinearViewsModel(LinearModel):
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class LCRA(LinearDescent):
     """
     Linear rankers on several views, coupled on unjudged rows; the prediction is their mean.
@@ -141,66 +142,37 @@ class LCRA(LinearDescent):
         "predict_views": lambda model, X: model.predict_views(X),
     }
 
-    views_: list[View]
-    view_coefs_: Floats
-    view_gap_: float
+    views_: list[View] = field(init=False)
+    view_coefs_: Floats = field(init=False)
+    view_gap_: float = field(init=False)
 
-    def __init__(
-        self,
-        views: Any = 2,
-        coupling: float = 0.1,
-        loss: LossName = "squared",
-        *,
-        mix: float = 0.0,
-        alpha: float | Sequence[float] | None = None,
-        l1: float = 0.0,
-        query_weight: QueryWeight = "pairs",
-        draw: Draw = "pairs",
-        scale: bool = True,
-        missing: str = "mean",
-        solver: Solver = "auto",
-        rate: Rate = "pegasos",
-        eta0: float | Sequence[float] | None = None,
-        n_steps: int = 100_000,
-        batch: int = 1,
-        unscored_batch: int = 1,
-        average: bool | None = None,
-        project: bool = False,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.views = views
-        self.coupling = coupling
-        self.loss = loss
-        self.mix = mix
-        self.alpha = alpha
-        self.l1 = l1
-        self.query_weight = query_weight
-        self.draw = draw
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.rate = rate
-        self.eta0 = eta0
-        self.n_steps = n_steps
-        self.batch = batch
-        self.unscored_batch = unscored_batch
-        self.average = average
-        self.project = project
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    views: Any = 2
+    coupling: float = 0.1
+    loss: LossName = "squared"
+    _: KW_ONLY
+    mix: float = 0.0
+    alpha: float | Sequence[float] | None = None
+    l1: float = 0.0
+    query_weight: QueryWeight = "pairs"
+    draw: Draw = "pairs"
+    scale: bool = True
+    missing: str = "mean"
+    solver: Solver = "auto"
+    rate: Rate = "pegasos"
+    eta0: float | Sequence[float] | None = None
+    n_steps: int = 100_000
+    batch: int = 1
+    unscored_batch: int = 1
+    average: bool | None = None
+    project: bool = False
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    fit_intercept: bool = True
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
         """

@@ -22,7 +22,7 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
@@ -60,6 +60,7 @@ class FittedCoPursuit:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class CoRankingPursuit(Ranker):
     """
     Sparse rankers on several views that agree on unjudged rows; the prediction is their mean.
@@ -143,49 +144,29 @@ class CoRankingPursuit(Ranker):
         "predict_views": lambda model, X: model.predict_views(X),
     }
 
-    terms_: NDArray[np.int64]
-    term_coefs_: Floats
-    views_: list[View]
-    view_bases_: list[Basis]
+    terms_: NDArray[np.int64] = field(init=False)
+    term_coefs_: Floats = field(init=False)
+    views_: list[View] = field(init=False)
+    view_bases_: list[Basis] = field(init=False)
 
-    def __init__(
-        self,
-        n_basis: int = 50,
-        views: Any = 2,
-        kernel: Any = "gaussian",
-        *,
-        coupling: float = 1.0,
-        search: Literal["joint", "shared"] = "joint",
-        split: Literal["columns", "dictionary"] = "columns",
-        dictionary: Any = 1000,
-        residual: Residual = "shared",
-        query_weight: QueryWeight = "pairs",
-        scale: bool = True,
-        missing: str = "mean",
-        tol: float = 1e-10,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_basis = n_basis
-        self.views = views
-        self.kernel = kernel
-        self.coupling = coupling
-        self.search = search
-        self.split = split
-        self.dictionary = dictionary
-        self.residual = residual
-        self.query_weight = query_weight
-        self.scale = scale
-        self.missing = missing
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.verbose = verbose
+    n_basis: int = 50
+    views: Any = 2
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    coupling: float = 1.0
+    search: Literal["joint", "shared"] = "joint"
+    split: Literal["columns", "dictionary"] = "columns"
+    dictionary: Any = 1000
+    residual: Residual = "shared"
+    query_weight: QueryWeight = "pairs"
+    scale: bool = True
+    missing: str = "mean"
+    tol: float = 1e-10
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    random_state: Any = None
+    verbose: bool = False
 
     @property
     def _kernels(self) -> list[Any]:

@@ -17,7 +17,7 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,6 +108,7 @@ class FittedPursuit:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class RankingPursuit(Ranker):
     """
     A sparse ranker, whose terms are chosen greedily.
@@ -192,46 +193,27 @@ class RankingPursuit(Ranker):
         "explain": lambda model, X: [part.contribution for part in model.explain(X[:1])],
     }
 
-    intercept_: float
-    solutions_: list[dict[str, Any]]
-    basis_: Basis
+    intercept_: float = field(init=False)
+    solutions_: list[dict[str, Any]] = field(init=False)
+    basis_: Basis = field(init=False)
 
-    def __init__(
-        self,
-        n_basis: int = 50,
-        kernel: Any = "gaussian",
-        mix: float = 0.0,
-        *,
-        fitting: Fitting = "basic",
-        dictionary: Any = "auto",
-        query_weight: QueryWeight = "pairs",
-        scale: bool = True,
-        missing: str = "mean",
-        fit_intercept: bool = True,
-        tol: float = 1e-10,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        n_solutions: int = 1,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_basis = n_basis
-        self.kernel = kernel
-        self.mix = mix
-        self.fitting = fitting
-        self.dictionary = dictionary
-        self.query_weight = query_weight
-        self.scale = scale
-        self.missing = missing
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_solutions = n_solutions
-        self.random_state = random_state
-        self.verbose = verbose
+    n_basis: int = 50
+    kernel: Any = "gaussian"
+    mix: float = 0.0
+    _: KW_ONLY
+    fitting: Fitting = "basic"
+    dictionary: Any = "auto"
+    query_weight: QueryWeight = "pairs"
+    scale: bool = True
+    missing: str = "mean"
+    fit_intercept: bool = True
+    tol: float = 1e-10
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    n_solutions: int = 1
+    random_state: Any = None
+    verbose: bool = False
 
     @property
     def _learns_from_differences(self) -> bool:  # type: ignore[override]

@@ -21,7 +21,7 @@ O(Σ_q n_q² n) for each value (d, r for n), without refitting.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -85,6 +85,7 @@ class FittedRankRLS:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class RankRLS(LeastSquares):
     """
     Kernel or linear ranker by regularised least squares.
@@ -189,34 +190,19 @@ class RankRLS(LeastSquares):
         "predict_path": lambda model, X: model.predict_path(X),
     }
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        kernel: Any = "linear",
-        *,
-        alphas: Any = None,
-        metric: str | None = None,
-        n_basis: int | Literal["auto"] | None = "auto",
-        basis: Any = "random",
-        query_weight: QueryWeight = "pairs",
-        ties: bool = False,
-        scale: bool = True,
-        missing: str = "mean",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.alphas = alphas
-        self.metric = metric
-        self.n_basis = n_basis
-        self.basis = basis
-        self.query_weight = query_weight
-        self.ties = ties
-        self.scale = scale
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float | None = None
+    kernel: Any = "linear"
+    _: KW_ONLY
+    alphas: Any = None
+    metric: str | None = None
+    n_basis: int | Literal["auto"] | None = "auto"
+    basis: Any = "random"
+    query_weight: QueryWeight = "pairs"
+    ties: bool = False
+    scale: bool = True
+    missing: str = "mean"
+    random_state: Any = None
+    verbose: bool = False
 
     def _fit(
         self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, hints: bool = True
