@@ -42,7 +42,7 @@ from corank.metrics import parse_metric
 from corank.models.linear.base import LinearDescent
 from corank.models.rls import CoRankRLS, PairSums, RankRLS
 from corank.models.rls.least_squares import LeastSquares
-from corank.models.rls.selection import EVIDENCE
+from corank.models.rls.systems import EVIDENCE
 
 Floats = NDArray[np.float64]
 

@@ -24,10 +24,9 @@ from corank.deploy.distributed.parts import Parts
 from corank.deploy.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
 from corank.deploy.distributed.tasks import WholeQueries
 from corank.errors import InputError
-from corank.models.rls.accuracy import ErrorScales, LeaveOutScores
 from corank.models.rls.frame import ComparedRows, ScoredRows
 from corank.models.rls.least_squares import LeastSquares
-from corank.models.rls.leave_out import views_out
+from corank.models.rls.leave_out import ErrorScales, LeaveOutScores, views_out
 from corank.models.rls.spectrum import Ridge
 from corank.models.rls.summary import PairSums
 from corank.parameters import rng_of

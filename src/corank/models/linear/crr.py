@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
-from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
-from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
+from corank.choices import LossName
 from corank.fitted import Predictions
 from corank.models.linear.base import LinearDescent, logistic
-from corank.parameters import Rules, boolean, number, one_of
+from corank.parameters import Rules, boolean, number
 
 
 def _is_logistic(model: CRR) -> bool:
@@ -83,7 +82,6 @@ class CRR(LinearDescent):
         **LinearDescent._rules,
         "mix": number(0, 1),
         "fit_intercept": boolean,
-        "missing": one_of(*MISSING),
     }
     _predictions: ClassVar[Predictions] = {
         "predict_proba": lambda model, X: model.predict_proba(X),
@@ -93,27 +91,9 @@ class CRR(LinearDescent):
     mix: float = 0.5
     alpha: float | None = None
     _: KW_ONLY
-    l1: float = 0.0
-    query_weight: QueryWeight = "pairs"
-    draw: Draw = "pairs"
-    scale: bool = True
-    missing: Missing = "mean"
-    solver: Solver = "auto"
     tol: float = 1e-10
     max_iter: int = 100
-    rate: Rate = "pegasos"
-    eta0: float | None = None
-    n_steps: int = 100_000
-    average: bool | None = None
-    project: bool = False
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
-    warm_start: bool = False
     fit_intercept: bool = True
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: bool = False
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:

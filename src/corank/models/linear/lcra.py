@@ -25,12 +25,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.contract import MISSING, warn_of_no_agreement
+from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.kernels.views import View, as_views
 from corank.base.pairs import Laplacian
 from corank.base.pairs.factors import query_factors
-from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
+from corank.choices import LossName
 from corank.core.pairs.coupled_descent import Columns
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -38,7 +38,7 @@ from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes
 from corank.models.linear.base import LinearDescent, LinearModel, ViewWeights, factors
 from corank.models.linear.objective import Objective, ObjectiveSample, columns_of_views
-from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers, one_of
+from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers
 
 Floats = NDArray[np.float64]
 
@@ -128,7 +128,6 @@ class LCRA(LinearDescent):
         "batch": integer(1),
         "unscored_batch": integer(1),
         "fit_intercept": boolean,
-        "missing": one_of(*MISSING),
     }
 
     _shapes: ClassVar[Shapes] = {"view_coefs_": ("views", "all columns")}
@@ -152,27 +151,9 @@ class LCRA(LinearDescent):
     _: KW_ONLY
     mix: float = 0.0
     alpha: float | Sequence[float] | None = None
-    l1: float = 0.0
-    query_weight: QueryWeight = "pairs"
-    draw: Draw = "pairs"
-    scale: bool = True
-    missing: str = "mean"
-    solver: Solver = "auto"
-    rate: Rate = "pegasos"
-    eta0: float | Sequence[float] | None = None
-    n_steps: int = 100_000
     batch: int = 1
     unscored_batch: int = 1
-    average: bool | None = None
-    project: bool = False
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
-    warm_start: bool = False
     fit_intercept: bool = True
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: bool = False
 
     def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
         """

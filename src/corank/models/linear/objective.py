@@ -163,7 +163,7 @@ class DescentProblem:
         examples = Examples(y, data.prior, pairs, free, RowIndex(table, rows.astype(np.uint32)))
         return cls(objective, as_core_rows(data.X), examples, columns, sample)
 
-    def first_rates(self, rate: str, eta0: float | Floats | None) -> float | Floats:
+    def first_rates(self, rate: str, eta0: Any) -> float | Floats:
         """
         Return the first learning rate, or an array with that of each view if alpha or `eta0` has a value for each.
         """

@@ -14,13 +14,10 @@ optimum over all pairs: without a seed, without a learning rate, and independent
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
 
-from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
-from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
+from corank.choices import LossName
 from corank.models.linear.base import LinearDescent
-from corank.parameters import Rules, one_of
 
 
 @shared_parameters
@@ -116,28 +113,8 @@ class SPD(LinearDescent):
     True
     """
 
-    _rules: ClassVar[Rules] = {**LinearDescent._rules, "missing": one_of(*MISSING)}
-
     loss: LossName = "squared_hinge"
     alpha: float | None = None
     _: KW_ONLY
-    l1: float = 0.0
-    query_weight: QueryWeight = "pairs"
-    draw: Draw = "pairs"
-    scale: bool = True
-    missing: Missing = "mean"
-    solver: Solver = "auto"
     tol: float = 1e-10
     max_iter: int = 100
-    rate: Rate = "pegasos"
-    eta0: float | None = None
-    n_steps: int = 100_000
-    average: bool | None = None
-    project: bool = False
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
-    warm_start: bool = False
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: bool = False

@@ -30,7 +30,6 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View, as_views, kernels_of
-from corank.choices import QueryWeight
 from corank.core.rows.scaled import plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
@@ -39,10 +38,9 @@ from corank.errors import InputError
 from corank.fitted import Predictions, Relations
 from corank.models.rls.frame import ComparedRows
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
-from corank.models.rls.selection import best, candidates, metric_for
 from corank.models.rls.spectrum import Ridge, ridge_of, solve_one
 from corank.models.rls.summary import PairSums
-from corank.models.rls.systems import FeatureSystem
+from corank.models.rls.systems import FeatureSystem, best, candidates, metric_for
 from corank.parameters import Rules, integer, items, listing, none, number
 from corank.progress import progress
 
@@ -164,17 +162,7 @@ class CoRankRLS(LeastSquares):
     alpha: float | None = None
     _: KW_ONLY
     kernel: Any = "linear"
-    alphas: Any = None
     couplings: Any = None
-    metric: str | None = None
-    n_basis: int | None = None
-    basis: Any = "random"
-    query_weight: QueryWeight = "pairs"
-    ties: bool = False
-    scale: bool = True
-    missing: str = "mean"
-    random_state: Any = None
-    verbose: bool = False
 
     def _check_combinations(self) -> None:
         super()._check_combinations()

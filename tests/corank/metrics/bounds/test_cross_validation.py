@@ -234,5 +234,5 @@ def test_a_search_by_distance_ranks_models_by_the_bound_without_its_widths():
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected, atol=1e-12)
     # the chosen model is at distance 0 from itself
     scores = search.predict(X)
-    errors = [error(scores[of], Y[of]) for of in (QID == q for q in np.unique(QID))]
+    errors = [error(scores[of], Y[of]) for of in (q == QID for q in np.unique(QID))]
     assert search.score(X, Y, QID) == pytest.approx(-np.mean(errors))
