@@ -28,8 +28,7 @@ from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes
 from corank.metrics import evaluate
 from corank.parameters import Rule, Rules, check_values, integer, none, number, one_of, rng_of, seed
-from corank.text.corpus import Corpus, tiny_corpus
-from corank.text.index import Index
+from corank.text.corpus import Corpus, Index, tiny_corpus
 
 Floats = NDArray[np.float64]
 Idf = Literal["lucene", "robertson", "plain"]

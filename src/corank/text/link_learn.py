@@ -24,15 +24,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.base.contract import Estimator, check_parameters, install
 from corank.base.docs import shared_parameters
-from corank.core.threads import n_threads
 from corank.errors import InputError
 from corank.fitted import Predictions
 from corank.parameters import Rules, boolean, integer, none, number, one_of, rng_of, seed
-from corank.text.corpus import Corpus, tiny_corpus
-from corank.text.index import Index
+from corank.text.corpus import Corpus, Index, tiny_corpus
 from corank.text.links import Links
 from corank.text.network import LinearNetwork, Network
-from corank.text.training import Networks, Schedule, SimilarityForm, index_of, train
+from corank.text.training import Networks, index_of, train
 
 
 @shared_parameters
@@ -166,12 +164,7 @@ class LinkLearn(Estimator):
         for name, value in (("links", links), ("validation", validation)):
             if not isinstance(value, Links) and not (value is None and name == "validation"):
                 raise InputError(f"{name} is a {type(value).__name__}; pass Links.of(corpus, pairs).")
-        jobs = 1 if self.n_jobs is None else n_threads(self.n_jobs)
-        schedule = Schedule(
-            self.solver == "sgd", self.n_steps, self.batch, self.eta0, self.n_iter_no_change, self.checks_per_pass,
-            jobs, bool(self.verbose),
-        )  # fmt: skip
-        return install(self, train(links, validation, self._form, schedule, rng_of(self.random_state)), {})
+        return install(self, train(self, links, validation, rng_of(self.random_state)), {})
 
     def to_index(self, corpus: Corpus) -> Index:
         """
@@ -188,11 +181,7 @@ class LinkLearn(Estimator):
             The index.
         """
         check_is_fitted(self)
-        return index_of(self.networks_, corpus, self._form)
-
-    @property
-    def _form(self) -> SimilarityForm:
-        return SimilarityForm(self.n_hidden, self.b, self.symmetric, self.use_length, self.at_top, self.positive)
+        return index_of(self.networks_, corpus, self)
 
     def _check_state(self) -> None:
         """Raise if a loaded model does not have three networks."""

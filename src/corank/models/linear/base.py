@@ -30,8 +30,17 @@ from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Relations
-from corank.models.linear.descent import HeldOutError, ParallelDescent, require_stored, train
-from corank.models.linear.objective import RATES, DescentProblem, Objective, ObjectiveSample, columns_of_views
+from corank.models.linear.descent import (
+    RATES,
+    DescentProblem,
+    HeldOutError,
+    Objective,
+    ObjectiveSample,
+    ParallelDescent,
+    columns_of_views,
+    require_stored,
+    train,
+)
 from corank.parameters import Rules, boolean, integer, n_jobs, none, number, one_of, seed
 
 Floats = NDArray[np.float64]

@@ -37,7 +37,7 @@ from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes
 from corank.models.linear.base import LinearDescent, LinearModel, ViewWeights, factors
-from corank.models.linear.objective import Objective, ObjectiveSample, columns_of_views
+from corank.models.linear.descent import Objective, ObjectiveSample, columns_of_views
 from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers
 
 Floats = NDArray[np.float64]

@@ -35,21 +35,19 @@ from corank.core.rows.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
-from corank.fitted import Predictions, Relations, Shapes, are_below
+from corank.fitted import Relations, Shapes, are_below
 from corank.models.pursuit.coupled import RESIDUALS, SEARCHES
 from corank.models.pursuit.dictionary import Candidates, Floats, Target, require_columns, without_mean
 from corank.models.pursuit.path import (
     FITTINGS,
     Path,
     PathValidation,
-    TermContribution,
     as_n_terms,
     coefs_of,
     disjoint_paths,
     path_table,
     steps,
     sum_terms,
-    term_contributions,
 )
 from corank.parameters import Rules, boolean, integer, items, kernel, listing, number, one_of, seed
 from corank.progress import progress
@@ -189,10 +187,6 @@ class RankingPursuit(Ranker):
     _relations: ClassVar[Relations] = {
         "solutions_ holds terms and coefficients": lambda m: _are_solutions(m),
     }
-    _predictions: ClassVar[Predictions] = {
-        "explain": lambda model, X: [part.contribution for part in model.explain(X[:1])],
-    }
-
     intercept_: float = field(init=False)
     solutions_: list[dict[str, Any]] = field(init=False)
     basis_: Basis = field(init=False)
@@ -307,24 +301,6 @@ class RankingPursuit(Ranker):
         if not hasattr(self, "basis_"):
             return score_columns(rows, sum_terms(np.arange(rows.shape[1]), terms, coefs)) + self.intercept_
         return self.basis_.score(self._scale_rows(rows), sum_terms(self.basis_.numbers, terms, coefs)) + self.intercept_
-
-    def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[TermContribution]:
-        """
-        Split the score of one row into the contributions of the chosen rows, the largest first.
-
-        With `intercept_`, and the prior if there is one, they sum to the score.
-        """
-        row = self._checked_rows(x if np.ndim(x) > 1 else [x])
-        if row.shape[0] != 1:
-            raise InputError(f"x has {row.shape[0]} rows; pass one row.")
-        terms, coefs = self._model(n_terms, solution)
-        if not hasattr(self, "basis_"):
-            chosen = np.unique(terms)
-            return term_contributions(chosen, sum_terms(chosen, terms, coefs), row[:, chosen])
-        numbers = self.basis_.numbers
-        return term_contributions(
-            numbers, sum_terms(numbers, terms, coefs), self.basis_.similarities(self._scale_rows(row)[:])
-        )
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         chosen = self._checked_rows(X)[rows]
