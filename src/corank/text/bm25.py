@@ -10,7 +10,7 @@ all queries per setting; all folds choose among the same values, so cross-valida
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -110,10 +110,6 @@ class BM25(Ranker):
     _predictions: ClassVar[Predictions] = {
         "to_index": lambda model, X: model.to_index(tiny_corpus()).weights,
     }
-
-    idf_: Floats = field(init=False)
-    mean_length_: float = field(init=False)
-    query_: Floats = field(init=False)
 
     k1: float = 1.2
     b: float = 0.75

@@ -168,10 +168,11 @@ def fit_parts(
     fitted, parts = fit_steps(steps, parts)
     record, factors = fit(ranker, parts)
     notes = named_columns(parts.n_features) if steps else named
+    learnt = install(copy(ranker), record, notes if factors is None else {**notes, "column_scale_": factors})
     # only assignments from here on; as in a pipeline on one machine, the first step remembers the names
     for step, new in zip(steps, fitted, strict=True):
         step.__dict__ = {**vars(new), **named} if step is steps[0] else vars(new)
-    install(ranker, record, notes if factors is None else {**notes, "column_scale_": factors})
+    ranker.__dict__ = vars(learnt)
     return model
 
 

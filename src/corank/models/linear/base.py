@@ -208,8 +208,6 @@ class LinearDescent(Ranker):
 
     coef_: Floats = field(init=False)
     intercept_: float = field(init=False)
-    alpha_: float | Floats = field(init=False)
-    alpha_from_: str = field(init=False)
     score_range_: Floats = field(init=False)
     objective_trace_: Floats = field(init=False)
     eta0_: float | Floats = field(init=False)

@@ -22,28 +22,27 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.base import Ranker
-from corank.base.contract import MISSING, warn_of_no_agreement
+from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.kernels.views import View, kernels_of
-from corank.choices import QueryWeight, Residual
+from corank.choices import Residual
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes, is_ascending
-from corank.models.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
+from corank.models.pursuit.coupled import RESIDUALS, CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
 from corank.models.pursuit.dictionary import Floats, Target, choose_rows, require_columns, split_views
 from corank.models.pursuit.path import PathValidation, as_n_terms, sum_terms
-from corank.models.pursuit.ranking_pursuit import CO_PURSUIT
-from corank.parameters import Rules, one_of
+from corank.models.pursuit.ranking_pursuit import ROWS, Pursuit
+from corank.parameters import Rules, integer, items, number, one_of
 from corank.progress import progress
 
 
@@ -61,7 +60,7 @@ class FittedCoPursuit:
 
 @shared_parameters
 @dataclass(eq=False, repr=False)
-class CoRankingPursuit(Ranker):
+class CoRankingPursuit(Pursuit):
     """
     Sparse rankers on several views that agree on unjudged rows; the prediction is their mean.
 
@@ -130,7 +129,15 @@ class CoRankingPursuit(Ranker):
     True
     """
 
-    _rules: ClassVar[Rules] = {**CO_PURSUIT, "missing": one_of(*MISSING)}
+    _rules: ClassVar[Rules] = {
+        **Pursuit._rules,
+        "views": integer(1) | items,
+        "coupling": number(0, float(np.finfo(np.float64).max)),
+        "search": one_of("joint", "shared"),
+        "split": one_of("columns", "dictionary"),
+        "dictionary": one_of("scored", "all") | ROWS,
+        "residual": one_of(*RESIDUALS),
+    }
 
     _shapes: ClassVar[Shapes] = {"terms_": ("terms", "views"), "term_coefs_": ("terms", "views"), "gains_": ("terms",)}
     _relations: ClassVar[Relations] = {
@@ -144,11 +151,6 @@ class CoRankingPursuit(Ranker):
         "predict_views": lambda model, X: model.predict_views(X),
     }
 
-    terms_: NDArray[np.int64] = field(init=False)
-    term_coefs_: Floats = field(init=False)
-    views_: list[View] = field(init=False)
-    view_bases_: list[Basis] = field(init=False)
-
     n_basis: int = 50
     views: Any = 2
     kernel: Any = "gaussian"
@@ -158,15 +160,6 @@ class CoRankingPursuit(Ranker):
     split: Literal["columns", "dictionary"] = "columns"
     dictionary: Any = 1000
     residual: Residual = "shared"
-    query_weight: QueryWeight = "pairs"
-    scale: bool = True
-    missing: str = "mean"
-    tol: float = 1e-10
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
-    random_state: Any = None
-    verbose: bool = False
 
     @property
     def _kernels(self) -> list[Any]:

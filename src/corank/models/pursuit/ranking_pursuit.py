@@ -30,13 +30,12 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.choices import Fitting, QueryWeight
+from corank.choices import Fitting, Missing, QueryWeight
 from corank.core.rows.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
 from corank.fitted import Relations, Shapes, are_below
-from corank.models.pursuit.coupled import RESIDUALS, SEARCHES
 from corank.models.pursuit.dictionary import Candidates, Floats, Target, require_columns, without_mean
 from corank.models.pursuit.path import (
     FITTINGS,
@@ -49,45 +48,41 @@ from corank.models.pursuit.path import (
     steps,
     sum_terms,
 )
-from corank.parameters import Rules, boolean, integer, items, kernel, listing, number, one_of, seed
+from corank.parameters import Rules, boolean, integer, kernel, listing, number, one_of, seed
 from corank.progress import progress
 
-SPLITS = ("columns", "dictionary")
+ROWS = integer(1) | listing
+"""Allowed row numbers, or a number of rows."""
 
-_ROWS = integer(1) | listing
-_BOTH: Rules = {
-    "n_basis": integer(1),
-    "kernel": kernel,
-    "query_weight": one_of(*QUERY_WEIGHTS),
-    "scale": boolean,
-    "tol": number(0, 1, inside="[)"),
-    "early_stopping": boolean,
-    "validation_fraction": number(0, 1, inside="()"),
-    "n_iter_no_change": integer(1),
-    "random_state": seed,
-    "verbose": boolean,
-}
 
-PURSUIT: Rules = {
-    **_BOTH,
-    "mix": number(0, 1),
-    "fitting": one_of(*FITTINGS),
-    "fit_intercept": boolean,
-    "dictionary": one_of("auto", "scored", "all", "columns") | _ROWS,
-    "n_solutions": integer(1),
-}
-"""Of `RankingPursuit`."""
+@dataclass(eq=False, repr=False)
+class Pursuit(Ranker):
+    """Parameters of both pursuits."""
 
-CO_PURSUIT: Rules = {
-    **_BOTH,
-    "views": integer(1) | items,
-    "coupling": number(0, float(np.finfo(np.float64).max)),
-    "search": one_of(*SEARCHES),
-    "split": one_of(*SPLITS),
-    "dictionary": one_of("scored", "all") | _ROWS,
-    "residual": one_of(*RESIDUALS),
-}
-"""Of `CoRankingPursuit`."""
+    _rules: ClassVar[Rules] = {
+        "n_basis": integer(1),
+        "kernel": kernel,
+        "query_weight": one_of(*QUERY_WEIGHTS),
+        "scale": boolean,
+        "missing": one_of(*MISSING),
+        "tol": number(0, 1, inside="[)"),
+        "early_stopping": boolean,
+        "validation_fraction": number(0, 1, inside="()"),
+        "n_iter_no_change": integer(1),
+        "random_state": seed,
+        "verbose": boolean,
+    }
+
+    _: KW_ONLY
+    query_weight: QueryWeight = "pairs"
+    scale: bool = True
+    missing: Missing = "mean"
+    tol: float = 1e-10
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    random_state: Any = None
+    verbose: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +102,7 @@ class FittedPursuit:
 
 @shared_parameters
 @dataclass(eq=False, repr=False)
-class RankingPursuit(Ranker):
+class RankingPursuit(Pursuit):
     """
     A sparse ranker, whose terms are chosen greedily.
 
@@ -181,14 +176,20 @@ class RankingPursuit(Ranker):
     ((400,), 20)
     """
 
-    _rules: ClassVar[Rules] = {**PURSUIT, "missing": one_of(*MISSING)}
+    _rules: ClassVar[Rules] = {
+        **Pursuit._rules,
+        "mix": number(0, 1),
+        "fitting": one_of(*FITTINGS),
+        "fit_intercept": boolean,
+        "dictionary": one_of("auto", "scored", "all", "columns") | ROWS,
+        "n_solutions": integer(1),
+    }
 
     _shapes: ClassVar[Shapes] = {"terms_": ("terms",), "term_coefs_": ("terms",), "gains_": ("terms",)}
     _relations: ClassVar[Relations] = {
         "solutions_ holds terms and coefficients": lambda m: _are_solutions(m),
     }
     intercept_: float = field(init=False)
-    solutions_: list[dict[str, Any]] = field(init=False)
     basis_: Basis = field(init=False)
 
     n_basis: int = 50
@@ -197,17 +198,8 @@ class RankingPursuit(Ranker):
     _: KW_ONLY
     fitting: Fitting = "basic"
     dictionary: Any = "auto"
-    query_weight: QueryWeight = "pairs"
-    scale: bool = True
-    missing: str = "mean"
     fit_intercept: bool = True
-    tol: float = 1e-10
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
     n_solutions: int = 1
-    random_state: Any = None
-    verbose: bool = False
 
     @property
     def _learns_from_differences(self) -> bool:  # type: ignore[override]
