@@ -33,8 +33,8 @@ from pathlib import Path
 import numpy as np
 
 from corank_lab.api.log import CLICK, FINAL, SCOPES, EventLog, Keys, NewEvent, pack
-from corank_lab.api.rankers import rng_state_of
-from corank_lab.api.registry import Registry
+from corank_lab.api.models import rng_state_of
+from corank_lab.api.models import Registry
 from corank_lab.api.training import make_version
 from corank_lab.database.backends import open_database
 

@@ -25,7 +25,7 @@ from corank import PDGD, SPD
 from corank.deploy.persist.files import model_bytes
 from corank_lab.api.app import OPERATIONS, ServiceApp, describe
 from corank_lab.api.log import SCOPES, Keys
-from corank_lab.api.rankers import InterleavedModel
+from corank_lab.api.models import InterleavedModel
 from corank_lab.api.service import Rules, Service
 from corank_lab.api.training import compare_with_replay
 from corank_lab.database.backends import open_database

@@ -38,8 +38,7 @@ import numpy as np
 from corank.data import lock
 from corank.errors import InputError
 from corank_lab.api.log import AT_ONCE, CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, now_ms
-from corank_lab.api.rankers import ServedModel, load_model
-from corank_lab.api.registry import Registry, version_of
+from corank_lab.api.models import Registry, ServedModel, load_model, version_of
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NoReturn, Protocol, TypeVar
+from typing import Annotated, Any, NoReturn, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -71,15 +71,7 @@ class RankRequest(Struct):
     random_state: str | UnsetType | None = UNSET
 
 
-class Signals(Struct, kw_only=True):
-    """What the rules about feedback look at."""
-
-    agent: Query | None = None
-    owner: Text | None = None
-    seconds: Annotated[float, Meta(ge=0, le=1e7)] | None = None
-
-
-class Feedback(Signals, kw_only=True):
+class Feedback(Struct, kw_only=True):
     """Feedback on one item of a list, all clicks on a list, or the end of a list."""
 
     impression: Id
@@ -89,6 +81,9 @@ class Feedback(Signals, kw_only=True):
     user: Text | None = None
     clicks: Annotated[list[Text], Meta(max_length=MAX_ITEMS)] | UnsetType = UNSET
     final: bool = False
+    agent: Query | None = None  # agent, owner, seconds: what the rules look at
+    owner: Text | None = None
+    seconds: Annotated[float, Meta(ge=0, le=1e7)] | None = None
 
 
 class Judgement(Struct):
@@ -122,46 +117,6 @@ class ItemsRequest(Struct):
     items: Annotated[list[StoredItem], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
-class UbiQuery(Struct, kw_only=True):
-    """A query of UBI 1.3."""
-
-    query_id: Id
-    query_response_hit_ids: Annotated[list[Id | int], Meta(min_length=1, max_length=MAX_ITEMS)]
-    user_query: Query | None = None
-    client_id: Text | None = None
-
-
-class UbiObject(Struct):
-    """The object of an event of UBI."""
-
-    object_id: Text | int | None = None
-
-
-class UbiAttributes(Struct):
-    """Attributes of an event of UBI."""
-
-    object: UbiObject = msgspec.field(default_factory=UbiObject)
-
-
-class UbiEvent(Signals, kw_only=True):
-    """An event of UBI 1.3."""
-
-    action_name: Id
-    query_id: Id
-    client_id: Text | None = None
-    event_id: Text | None = None
-    timestamp: str | float | None = None
-    event_attributes: UbiAttributes = msgspec.field(default_factory=UbiAttributes)
-
-
-class TrainRequest(Struct):
-    """A training; `parameters` are those of the ranker."""
-
-    source: Literal["judgements", "clicks"] | None = None
-    ranker: Text | None = None
-    parameters: dict[str, Any] = {}
-
-
 class ActivateRequest(Struct):
     """The version to use from now on."""
 
@@ -185,15 +140,15 @@ def parse(content: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     return result
 
 
-def parse_events(content: bytes, kind: type[T]) -> list[tuple[dict[str, Any], T]]:
-    """Return the events of a request, each as it was sent and as a struct; see `corank_lab.api.app.Operation`."""
+def parse_feedback(content: bytes) -> list[tuple[dict[str, Any], Feedback]]:
+    """Return the events of one object, of a list, or of the list `events`, each as it was sent and as a struct."""
     try:
         _require_utf8(content)
         sent = msgspec.json.decode(content)
-        if kind is Feedback and isinstance(sent, dict) and "events" in sent:
+        if isinstance(sent, dict) and "events" in sent:
             sent = sent["events"]
         sent = sent if isinstance(sent, list) else [sent]
-        result = msgspec.convert(sent, list[kind])  # type: ignore[valid-type]
+        result = msgspec.convert(sent, list[Feedback])
     except (ValueError, RecursionError) as error:
         _explain(content, error)
     if not 1 <= len(sent) <= MAX_EVENTS:

@@ -28,23 +28,18 @@ from corank.errors import InputError, suggest_names
 from corank_lab.api.export import shown_lists
 from corank_lab.api.learner import Models, OpenLists, fold, replay, require_lease
 from corank_lab.api.log import Event, EventLog
-from corank_lab.api.rankers import FixedModel, InterleavedModel, OnlineModel, ServedModel
-from corank_lab.api.registry import Registry, subject_of, version_of
+from corank_lab.api.models import (
+    FixedModel,
+    InterleavedModel,
+    OnlineModel,
+    Registry,
+    ServedModel,
+    subject_of,
+    version_of,
+)
 from corank_lab.api.requests import MAX_FEATURES
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
-
-SOURCES = ("judgements", "clicks")
-_BY_DEFAULT = "RankSVM"
-
-
-def describe_training(
-    registry: Registry, name: str, source: str, ranker: str, parameters: Mapping[str, Any]
-) -> list[str]:
-    """Check a training, and return the words of the command that runs it."""
-    registry.serving(name)
-    _build(ranker or _BY_DEFAULT, parameters)
-    return [name, source, ranker or _BY_DEFAULT, json.dumps(dict(parameters))]
 
 
 def train_version(log: EventLog, registry: Registry, name: str, recipe: Mapping[str, Any]) -> int:

@@ -18,7 +18,7 @@ from corank import PDGD, RankSVM, cli, load, make_ranking, save
 from corank.clicks import Impression
 from corank_lab.api.learner import LogLearner
 from corank_lab.api.log import EventLog
-from corank_lab.api.registry import Registry
+from corank_lab.api.models import Registry
 from some_service import ask, running
 from some_stores import open_new
 
