@@ -13,8 +13,14 @@ from markupsafe import Markup
 from corank.errors import InputError
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.grading import export
-from corank_lab.grading.export import GradingFeatures, grading_features, own_columns
+from corank_lab.grading.export import (
+    EXPORTS,
+    GradingExport,
+    GradingFeatures,
+    as_features,
+    grading_features,
+    own_columns,
+)
 from corank_lab.grading.reading import read_grading_task
 from corank_lab.grading.session import ORDERS, AlphaInterval, GradingSession, alpha_interval
 from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, title_column
@@ -300,52 +306,29 @@ class GradeWorkspace(Workspace):  # noqa: D101
     def exports(self) -> Mapping[str, Export]:
         """Judgement lists."""
 
-        def locked(
-            make: Callable[..., str | bytes], *more: str, with_features: bool = False
-        ) -> Callable[[], str | bytes]:
-            def content() -> str | bytes:
-                if with_features:
-                    features = self.features  # may take seconds, so before the lock
-                    with self.lock:
-                        return make(self.session, features)
+        def locked(file: GradingExport) -> Callable[[], str]:
+            def content() -> str:
                 with self.lock:
-                    return make(self.session, *more)
+                    return file.make(self.session, self.project.name, self.setting("index"))
 
             return content
 
-        name, json_type = self.project.name, "application/json"
         result = training.last_result(self.store, self.project.id)
-        matches = {
-            "qrels": Export("Final grades, TREC qrels", "qrels.txt", "text/plain", locked(export.as_qrels)),
-            "queries": Export("Queries of the qrels (CSV)", "queries.csv", "text/csv", locked(export.as_queries)),
-            "features": Export(
-                "All documents with features and final grades (CSV)", "features.csv", "text/csv",
-                locked(export.as_features, with_features=True),
-            ),
-            "letor": Export(
-                "Final grades with features, LETOR text", "letor.txt", "text/plain",
-                locked(export.as_letor, with_features=True),
-            ),
-            "quepid": Export("Final grades, Quepid CSV", "quepid.csv", "text/csv", locked(export.as_quepid_csv)),
-            "book": Export(
-                "All answers, Quepid book (JSON)", "book.json", json_type, locked(export.as_quepid_book, name)
-            ),
-            "opensearch": Export(
-                "Final grades, OpenSearch workbench (JSON)", "opensearch.json", json_type,
-                locked(export.as_opensearch, name),
-            ),
-            "rank_eval": Export(
-                "Final grades, Elasticsearch _rank_eval (JSON)", "rank-eval.json", json_type,
-                locked(export.as_rank_eval, self.setting("index")),
-            ),
-            "judgements": Export(
-                "All answers with judges (CSV)", "judgements.csv", "text/csv", locked(export.as_judgements)
-            ),
-        }  # fmt: skip
+        matches: dict[str, Export] = {
+            name: Export(file.label, file.suffix, file.media_type, locked(file)) for name, file in EXPORTS.items()
+        }
+        matches["features"] = Export(
+            "All documents with features and final grades (CSV)", "features.csv", "text/csv", self._table
+        )
         if result is not None and result["has_model"]:
             label = "Recommended model (safetensors)"
             matches["model"] = Export(label, "model.safetensors", "application/octet-stream", self._model)
         return matches
+
+    def _table(self) -> str:
+        features = self.features  # may take seconds, so before the lock
+        with self.lock:
+            return as_features(self.session, features)
 
     def _model(self) -> bytes:
         kept = self.store.file(self.project.id, training.MODEL)
