@@ -21,7 +21,7 @@ from corank.data import ClickLog, write_text
 from corank.errors import InputError
 from corank_lab.api.log import CLICK, EXCLUDED, EventLog
 from corank_lab.api.models import version_of
-from corank_lab.database.entries import format_time
+from corank_lab.database.schema import format_time
 
 Floats = NDArray[np.float64]
 LISTS_AT_ONCE = 500

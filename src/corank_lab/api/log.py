@@ -25,8 +25,7 @@ from safetensors.numpy import save as save_tensors
 from corank.errors import InputError, suggest_names
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
-from corank_lab.database.entries import utc_now
-from corank_lab.database.schema import AppTables, hash_secret, is_secret, new_secret
+from corank_lab.database.schema import AppTables, hash_secret, is_secret, new_secret, utc_now
 
 _FIRST = """
 CREATE TABLE IF NOT EXISTS events (number {number}, kind TEXT NOT NULL, id TEXT NOT NULL, time BIGINT NOT NULL,

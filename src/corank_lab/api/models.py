@@ -34,7 +34,7 @@ from corank.errors import InputError, suggest_names
 from corank_lab.api.log import TABLES, Arrays
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
-from corank_lab.database.entries import utc_now
+from corank_lab.database.schema import utc_now
 
 Floats = NDArray[np.float64]
 RngState = NDArray[np.uint64]

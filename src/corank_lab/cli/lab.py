@@ -202,7 +202,7 @@ def recover(
     """Copy the sound rows of a damaged database to a new one, and list the answers that are lost."""
     from corank.cli import emit
     from corank_lab.api.log import TABLES
-    from corank_lab.database.backends import recover as copy_sound_rows
+    from corank_lab.database.transfer import recover as copy_sound_rows
 
     damaged = database / "corank.db" if database.is_dir() else database
     result = copy_sound_rows(damaged, output, apps=(TABLES,), overwrite=force)

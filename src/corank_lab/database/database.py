@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.connections import Connections, Statements
-from corank_lab.database.entries import utc_now
-from corank_lab.database.schema import hash_secret, is_secret, new_secret
+from corank_lab.database.schema import hash_secret, is_secret, new_secret, utc_now
 
 T = TypeVar("T")
 AnswerRow = tuple[str, str, Mapping[str, Any], str, str]

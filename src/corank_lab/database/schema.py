@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -240,6 +241,16 @@ def is_secret(secret: str, expected: str | None) -> bool:
     """Return whether a secret has the stored hash; None for an unknown id, which takes as long."""
     is_equal = hmac.compare_digest(hash_secret(secret), expected or hash_secret(""))
     return is_equal and expected is not None
+
+
+def utc_now() -> str:
+    """Return the present time, as entries and tables have it; rows of 0.2 end with ``+00:00``."""
+    return format_time(datetime.now(UTC))
+
+
+def format_time(time: datetime) -> str:
+    """Return a time as text."""
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 TYPES = {

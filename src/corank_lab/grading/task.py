@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
-from corank_lab.database.entries import JournalEntry
+from corank_lab.database.journal import JournalEntry
 
 DEFAULT_SCALE = ((0, "Poor"), (1, "Fair"), (2, "Good"), (3, "Perfect"))
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from corank.errors import InputError
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
-from corank_lab.database.entries import entry_values, read_entry
+from corank_lab.database.journal import entry_values, read_entry
 from corank_lab.grading.export import (
     EXPORTS,
     GradingExport,

@@ -26,20 +26,11 @@ from corank.errors import InputError
 from corank_lab.database.backends import open_database
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import Database, Project
-from corank_lab.database.transfer import (
-    MAX_ATTEMPTS,
-    begin_import,
-    fail_import,
-    files_of_import,
-    find_import,
-    import_project,
-    report_import,
-    unfinished_imports,
-)  # fmt: skip
+from corank_lab.database.schema import utc_now
+from corank_lab.database.transfer import import_project
 from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.previews import ANY, SAVED
-from corank_lab.pages.uploads import Report, UploadedFile, image_type, no_report, sort_upload
+from corank_lab.pages.uploads import ANY, SAVED, Report, UploadedFile, image_type, no_report, sort_upload
 
 if TYPE_CHECKING:
     from corank_lab.pages.workspaces import Workspace
@@ -69,6 +60,95 @@ STAGES = {
     "save": "Saving the project",
 }  # fmt: skip
 """What is done with an upload."""
+
+
+MAX_ATTEMPTS = 3
+"""Number of times that reading begins, such as after the server was killed."""
+
+
+class Import(NamedTuple):
+    """An upload."""
+
+    id: str  # text for addresses
+    kind: str  # kind of work, or "project" for a saved project
+    name: str  # of the project; empty for the default
+    stage: str  # what is being done
+    share: float  # done so far, from 0 to 1
+    attempts: int  # number of times that reading began
+    project: str | None  # id of the project, as soon as it is there
+    error: str  # why there will be none
+
+
+_COLUMNS = "id, kind, name, stage, share, attempts, project, error"
+
+
+def add_import(store: Database, id: str, kind: str, name: str, files: Sequence[tuple[str, bytes]]) -> None:
+    """Store an upload; one that is stored already is left as it is."""
+    if find_import(store, id) is not None:
+        return
+    now = utc_now()
+    store.write(
+        (
+            "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "
+            "VALUES (?, ?, ?, ?, 'wait', 0, 0, NULL, '') ON CONFLICT DO NOTHING",
+            id, kind, name, now,
+        ),
+        *(
+            (
+                "INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                id, number, file, content,
+            )
+            for number, (file, content) in enumerate(files)
+        ),
+    )  # fmt: skip
+
+
+def find_import(store: Database, id: str) -> Import | None:
+    """Return an upload."""
+    rows = store.read(f"SELECT {_COLUMNS} FROM imports WHERE id = ?", id)
+    return Import(*rows[0]) if rows else None
+
+
+def unfinished_imports(store: Database) -> list[Import]:
+    """Return the uploads that have neither a project nor an error, the oldest first."""
+    result = f"SELECT {_COLUMNS} FROM imports WHERE project IS NULL AND error = '' ORDER BY created, id"
+    return [Import(*row) for row in store.read(result)]
+
+
+def files_of_import(store: Database, id: str) -> list[tuple[str, bytes]]:
+    """Return name and content of each file."""
+    rows = store.read("SELECT name, content FROM import_files WHERE import = ? ORDER BY number", id)
+    return [(str(name), bytes(content)) for name, content in rows]
+
+
+def begin_import(store: Database, id: str) -> None:
+    """Count an attempt."""
+    store.write(("UPDATE imports SET attempts = attempts + 1, stage = 'wait', share = 0 WHERE id = ?", id))
+
+
+def report_import(store: Database, id: str, stage: str, share: float) -> None:
+    """Store how far an upload is."""
+    store.write(("UPDATE imports SET stage = ?, share = ? WHERE id = ? AND project IS NULL", stage, share, id))
+
+
+def fail_import(store: Database, id: str, error: str) -> None:
+    """Store why an upload does not become a project, and forget its files."""
+    store.write(
+        ("UPDATE imports SET error = ? WHERE id = ? AND project IS NULL", error, id),
+        ("DELETE FROM import_files WHERE import = ?", id),
+    )
+
+
+def decide(store: Database, id: str, kind: str, name: str, files: Sequence[tuple[str, bytes]]) -> None:
+    """Store what an upload is for, with its files as corrected, so that it can be read."""
+    store.write(
+        ("UPDATE imports SET kind = ?, name = ? WHERE id = ? AND project IS NULL", kind, name, id),
+        ("DELETE FROM import_files WHERE import = ?", id),
+        *(
+            ("INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?)", id, number, file, content)
+            for number, (file, content) in enumerate(files)
+        ),
+    )
 
 
 class Task(NamedTuple):

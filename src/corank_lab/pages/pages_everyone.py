@@ -18,21 +18,32 @@ from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
-from corank_lab.database.transfer import (
+from corank_lab.http import HTTPError
+from corank_lab.pages.imports import (
+    TASKS,
     Import,
     add_import,
     decide,
     fail_import,
     files_of_import,
     find_import,
+    read_small,
     unfinished_imports,
 )
-from corank_lab.http import HTTPError
-from corank_lab.pages.imports import TASKS, read_small
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.previews import ANY, LEFT_OUT, MAX_SHOWN_COLUMNS, ROLES, SAVED, preview_files, with_roles
 from corank_lab.pages.site import FRAGMENT, MISSING, PageRequest, set_tokens, tokens_of
-from corank_lab.pages.uploads import UploadedFile, image_type, sort_upload
+from corank_lab.pages.uploads import (
+    ANY,
+    LEFT_OUT,
+    MAX_SHOWN_COLUMNS,
+    ROLES,
+    SAVED,
+    UploadedFile,
+    image_type,
+    preview_files,
+    sort_upload,
+    with_roles,
+)
 from corank_lab.pages.workspaces import SaveResult
 
 STATIC = {

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from corank.data import Budget
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
-from corank_lab.database.entries import entry_values, read_journal
+from corank_lab.database.journal import entry_values, read_journal
 from corank_lab.database.transfer import export_project
 from corank_lab.http import download_headers
 from corank_lab.pages.grading import GradeWorkspace

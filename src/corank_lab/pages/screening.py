@@ -13,7 +13,7 @@ import numpy as np
 from corank.errors import InputError
 from corank_lab.choices import STOPPING_RULES
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
-from corank_lab.database.entries import read_entry
+from corank_lab.database.journal import read_entry
 from corank_lab.pages.markup import clean, curve, one_line, record_values, rich, split_words
 from corank_lab.pages.screening_results import PARTS, Results, agreement_rows
 from corank_lab.pages.uploads import Upload

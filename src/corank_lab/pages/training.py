@@ -24,7 +24,7 @@ import numpy as np
 from corank.errors import InputError
 from corank.progress import listen_to_progress
 from corank_lab.database.database import Database, Project
-from corank_lab.database.entries import utc_now
+from corank_lab.database.schema import utc_now
 from corank_lab.grading.export import RANK, SCORES, GradingFeatures
 
 MIN_QUERIES = 5

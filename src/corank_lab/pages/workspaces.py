@@ -22,8 +22,8 @@ from typing import Any, ClassVar, NamedTuple
 from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Project, StoredAnswer
-from corank_lab.database.entries import JournalEntry, entry_values, utc_now
-from corank_lab.database.journal import project_logs
+from corank_lab.database.journal import JournalEntry, entry_values, project_logs
+from corank_lab.database.schema import utc_now
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
