@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
 from corank_lab.http import HTTPError
+from corank_lab.pages.app import FRAGMENT, MISSING, PageRequest
 from corank_lab.pages.imports import (
     TASKS,
     Import,
@@ -31,7 +32,6 @@ from corank_lab.pages.imports import (
     unfinished_imports,
 )
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.site import FRAGMENT, MISSING, PageRequest, set_tokens, tokens_of
 from corank_lab.pages.uploads import (
     ANY,
     LEFT_OUT,
@@ -67,8 +67,7 @@ def enter(page: PageRequest) -> Response:
     # a redirect would belong to the site that holds the link, and a strict cookie would not be sent with it
     place = page.request.query_params.get("to", "")
     response = page.render("enter.html", to=place if _PLACE.fullmatch(place) else "/")
-    known = tokens_of(page.request, page.site.cookie)
-    set_tokens(response, page.site.cookie, [token, *known], is_secure=page.request.url.scheme == "https")
+    page.set_tokens(response, [token, *page.tokens])
     return response
 
 
@@ -76,7 +75,7 @@ def leave(page: PageRequest) -> Response:
     """Forget all links that were opened in this browser."""
     sentence = "This browser has forgotten all links. Open your link again to continue; your answers are saved."
     response = page.render("message.html", title="Signed out", message=sentence)
-    set_tokens(response, page.site.cookie, [], is_secure=page.request.url.scheme == "https")
+    page.set_tokens(response, [])
     return response
 
 
@@ -86,11 +85,6 @@ def after_form(page: PageRequest) -> Response:
     if first != "p":
         return page.go("/")
     return page.go(f"/p/{page.here.id}{ {'judges': '#judges', 'undo': '/judge'}.get(rest[1], '') }")
-
-
-def home(page: PageRequest) -> Response:
-    """List the projects of the visitor; the owner may add one."""
-    return _home(page)
 
 
 def add_project(page: PageRequest) -> Response:
@@ -115,7 +109,7 @@ def add_project(page: PageRequest) -> Response:
     except DatabaseError:
         raise
     except InputError as error:
-        return _home(page, error=str(error), status=422)
+        return home(page, str(error), 422)
     return page.go(_start(project.kind, project.id, kind))
 
 
@@ -226,7 +220,8 @@ def _content(name: str) -> bytes:
     return STYLE.encode() + content
 
 
-def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:
+def home(page: PageRequest, error: str = "", status: int = 200) -> Response:
+    """List the projects of the visitor; the owner may add one."""
     is_owner = any(judge.is_owner for judge in page.judges)
     mine = {judge.project for judge in page.judges}
     projects = [item for item in page.site.store.projects() if is_owner or (item.id in mine and not item.is_archived)]
@@ -242,11 +237,6 @@ MAX_ROWS = 500
 ANSWERED_BEFORE = "This question was answered already, so nothing was changed. Use “My answers” to change an answer."
 UNANSWERED = "unread"
 """Filter that lists what the judge has not answered."""
-
-
-def question(page: PageRequest) -> Response:
-    """Show the next question, or an earlier one to change."""
-    return _question(page, item=page.request.query_params.get("item"))
 
 
 def answer(page: PageRequest) -> Response:
@@ -300,14 +290,16 @@ def _filters(row: Mapping[str, Any]) -> list[str]:
 def _changed(page: PageRequest, saved: SaveResult) -> Response:
     notice = "" if saved.is_new else ANSWERED_BEFORE
     if FRAGMENT in page.request.headers:
-        return _question(page, saved.item, notice)
+        return question(page, saved.item, notice)
     place = {} if saved.item is None else {"item": saved.item}
     query = urlencode(place | ({} if saved.is_new else {"again": "1"}))
     return page.go(f"/p/{page.here.id}/judge" + (f"?{query}" if query else "") + ("#current" if place else ""))
 
 
-def _question(page: PageRequest, item: str | None = None, notice: str = "") -> Response:
+def question(page: PageRequest, item: str | None = None, notice: str = "") -> Response:
+    """Show the next question, or an earlier one to change."""
     workspace = page.workspace
+    item = item or page.request.query_params.get("item")
     notice = notice or (ANSWERED_BEFORE if "again" in page.request.query_params else "")
     progress = workspace.progress(page.me.name)
     try:

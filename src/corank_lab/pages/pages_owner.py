@@ -15,12 +15,12 @@ from corank_lab.database.connections import DatabaseError
 from corank_lab.database.journal import entry_values, read_journal
 from corank_lab.database.transfer import export_project
 from corank_lab.http import download_headers
+from corank_lab.pages.app import MISSING, PageRequest
 from corank_lab.pages.grading import GradeWorkspace
 from corank_lab.pages.imports import NO_FILE
 from corank_lab.pages.markup import one_line, record_values, rich
 from corank_lab.pages.screening import MAX_REASONS, ScreenWorkspace
 from corank_lab.pages.screening_results import agreement_rows
-from corank_lab.pages.site import MISSING, PageRequest
 from corank_lab.pages.training import REPORT
 from corank_lab.pages.workspaces import Workspace, require_time
 from corank_lab.records.summary import summarise
