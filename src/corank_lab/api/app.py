@@ -152,7 +152,6 @@ class Operation(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the handler."""
         return self.handler.__name__
 
 

@@ -101,15 +101,12 @@ class OnlineModel(ServedModel):
 
     @property
     def n_learnt(self) -> int:  # type: ignore[override]
-        """Number of lists learnt."""
         return int(self.ranker.n_learnt_)
 
     def score(self, X: Floats, prior: Floats | None) -> Floats:
-        """Return the score of every row."""
         return X @ self.ranker.coef_ + (0.0 if prior is None else prior)
 
     def draw(self, X: Floats, prior: Floats | None, k: int, rng_state: RngState) -> Drawn:
-        """Draw a list."""
         drawn = self.ranker._draw(X, prior, rng_state, k)
         arrays = {"X": X, "rows": drawn.rows, "log_propensities": drawn.log_propensities, "scores": drawn.scores}
         if prior is not None:
@@ -117,7 +114,6 @@ class OnlineModel(ServedModel):
         return Drawn(drawn.rows, drawn.scores, arrays)
 
     def learn(self, arrays: Arrays, n_learnt: int, clicked: NDArray[np.bool_]) -> bool:
-        """Learn from a list."""
         given = [arrays[name] for name in ("X", "prior") if name in arrays]
         # lists of earlier versions may hold values that are refused now; they are left out, at every replay
         if not np.isfinite(arrays["scores"]).all() or not all(largest_value(part) <= MAX_VALUE for part in given):
@@ -133,11 +129,9 @@ class OnlineModel(ServedModel):
         return True
 
     def content(self) -> bytes:
-        """Return the state."""
         return model_bytes(self.ranker)
 
     def snapshot(self) -> ServedModel:
-        """Return a copy that learning does not change."""
         return OnlineModel(self.ranker)
 
 
@@ -158,19 +152,16 @@ class FixedModel(ServedModel):
         self.has_prior = bool(last.has_prior_)
 
     def score(self, X: Floats, prior: Floats | None) -> Floats:
-        """Return the score of every row."""
         rows = with_names(X, self.names)
         scores = self.model.predict(rows) if prior is None else self.model.predict(rows, prior=prior)  # type: ignore[attr-defined]
         return np.asarray(scores, dtype=np.float64)
 
     def draw(self, X: Floats, prior: Floats | None, k: int, rng_state: RngState) -> Drawn:
-        """Draw a list."""
         scores = self.score(X, prior)
         rows = _best(scores)[:k]
         return Drawn(rows, scores, {"X": X, "rows": rows, "log_propensities": np.zeros(len(rows)), "scores": scores})
 
     def content(self) -> bytes:
-        """Return the state."""
         return self._content
 
 
@@ -212,11 +203,9 @@ class InterleavedModel(ServedModel):
         return [self._resolve(str(name), int(version)) for name, version in self._state["models"]]
 
     def score(self, X: Floats, prior: Floats | None) -> Floats:
-        """Return the score of every row."""
         return self._models()[0].score(X, prior)
 
     def draw(self, X: Floats, prior: Floats | None, k: int, rng_state: RngState) -> Drawn:
-        """Draw a list."""
         scores = [model.score(X, prior) for model in self._models()]
         rankings = np.stack([_best(item) for item in scores])
         merged = TeamDraft(k)._interleave(rankings, np.empty(min(k, len(X)), dtype=np.int64), rng_state)
@@ -225,7 +214,6 @@ class InterleavedModel(ServedModel):
         return Drawn(merged.rows, scores[0], arrays)
 
     def learn(self, arrays: Arrays, n_learnt: int, clicked: NDArray[np.bool_]) -> bool:
-        """Learn from a list."""
         if not clicked.any():
             return False
         merged = InterleavedList(arrays["rows"], np.zeros((2, 1), dtype=np.int64), arrays["teams"])
@@ -238,20 +226,16 @@ class InterleavedModel(ServedModel):
         return True
 
     def content(self) -> bytes:
-        """Return the state."""
         return json.dumps(self._state, sort_keys=True).encode()
 
     def snapshot(self) -> ServedModel:
-        """Return a copy that learning does not change."""
         return copy(self)
 
     def bind(self, resolve: Resolve) -> ServedModel:
-        """Compare the models of another source."""
         self._resolve = resolve
         return self
 
     def report(self) -> dict[str, Any]:
-        """Return the models compared, and the lists that each won."""
         names = [f"{name}/{version}" for name, version in self._state["models"]]
         verdict = asdict(InterleavingTest.of_state(self._state["test"]).verdict())
         verdict["winner"] = {"A": names[0], "B": names[1]}.get(verdict["winner"])
@@ -334,14 +318,12 @@ class Registry:
         return version
 
     def versions(self) -> list[ModelRow]:
-        """Return all versions of all models."""
         rows = self.store.read(
             "SELECT name, version, kind, recipe, counts, learnt, created FROM models ORDER BY name, version"
         )
         return [ModelRow(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), *row[5:]) for row in rows]
 
     def activate(self, name: str, version: int) -> int:
-        """Use a version of a model from now on; return it."""
         self._require(name)
         known = [row.version for row in self.versions() if row.name == name]
         if version not in known:

@@ -83,19 +83,16 @@ class Service:
         self._minute, self._of_users = 0, Counter[str]()
 
     def start(self) -> None:
-        """Load the active models and their compiled code, and begin to learn."""
         for name in self.registry.active:
             model = self.registry.serving(name)[2]
             model.draw(np.zeros((2, model.n_features)), np.zeros(2) if model.has_prior else None, 2, rng_state_of(""))
         self.learner.start()
 
     def close(self) -> None:
-        """Stop learning."""
         if self.learner.is_alive():
             self.learner.close()
 
     def rank(self, request: RankRequest) -> Answer:
-        """Draw a list, and queue its event."""
         wanted = request.model or None
         name, version, model = self.registry.serving(wanted)
         items = [RankItem(item) if isinstance(item, str) else item for item in request.items]

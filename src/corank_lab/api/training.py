@@ -192,7 +192,6 @@ class _LogWithout(EventLog):
         self._removed = removed
 
     def batches(self, after: int = 0, upto: int | None = None) -> Iterator[list[Event]]:
-        """Read the log in parts."""
         for events in super().batches(after, upto):
             if kept := [event for event in events if event.number not in self._removed]:
                 yield kept

@@ -162,18 +162,15 @@ class SqliteDatabase(Database):
         return connection is self._opened and bool(self._gone() or self._cut(connection))
 
     def sound(self, table: str) -> str:
-        """Return the expression that is true for a row whose checksum is right."""
         return self._sound[table]
 
     def damaged(self, what: str) -> LostError:
-        """Return the error for a damaged part of the file."""
         return LostError(
             f"{self.path} is damaged ({what}); restore it from a copy, or copy what is sound to a new folder with: "
             f"corank lab recover {self.path} --output FOLDER."
         )
 
     def _prepare(self) -> None:
-        """Check a file that exists, and copy it if its version is older."""
         if not self.path.exists():
             return
         if not self.path.stat().st_size:
@@ -200,7 +197,6 @@ class SqliteDatabase(Database):
             connection.close()
 
     def explained(self, error: Exception) -> Exception:
-        """Return a `DatabaseError` for an error of the database."""
         if isinstance(error, Damage):
             return self.damaged(str(error))
         if isinstance(error, UnicodeDecodeError):  # of an error of SQLite, which quotes a damaged definition
@@ -289,7 +285,6 @@ class PostgresDatabase(Database):
         return statement.replace("?", "%s")
 
     def explained(self, error: Exception) -> Exception:
-        """Return a `DatabaseError` for an error of the database."""
         if isinstance(error, self._psycopg.errors.DiskFull):
             return DatabaseError("the disk of the PostgreSQL server is full; free some space, then try again.")
         if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):

@@ -62,7 +62,6 @@ class JournalEntry:
     @classmethod
     @cache
     def names(cls) -> list[str]:
-        """Return the keys of a line."""
         names = [field.name for field in fields(cls) if field.name != "place"]
         return [name for name in names if name not in STAMP] + list(STAMP)
 
@@ -287,7 +286,6 @@ class Journal(ABC, Generic[E]):
 
     @property
     def id(self) -> str:
-        """Id of the project."""
         assert self.project is not None, "a session sets the project"
         return self.project.id
 
@@ -323,7 +321,6 @@ class Journal(ABC, Generic[E]):
         self.refresh()
 
     def find(self, wanted: str, file: str) -> Project | None:
-        """Find the project of a content."""
         projects = [item for item in self.store.projects() if item.kind == self.kind]
         for project in projects:
             known = project.settings.get("files")
@@ -333,7 +330,6 @@ class Journal(ABC, Generic[E]):
         return next((item for item in named if self.shares(self.store.payload(item.id))), None)
 
     def append(self, entry: E) -> None:
-        """Append an entry. When this returns, it is on the disk; when it raises, nothing is stored."""
         self.extend([entry])
 
     def extend(self, entries: Iterable[E]) -> None:
@@ -348,7 +344,6 @@ class Journal(ABC, Generic[E]):
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the answers that are new, whoever gave them and wherever."""
         for answer in self.store.answers(self.id, after=self.last):
             entry = read_entry(self.entry, answer.entry, f"answer {answer.number}")
             if not entry.time:
@@ -359,7 +354,6 @@ class Journal(ABC, Generic[E]):
             self.last = answer.number
 
     def by_judge(self) -> dict[str, list[E]]:
-        """Return the entries of all judges."""
         result: dict[str, list[E]] = {}
         for judge, entry in self.log:
             result.setdefault(judge, []).append(entry)
@@ -396,7 +390,6 @@ class Journal(ABC, Generic[E]):
         return f"{n_new} answers of {folder} were added to {self.store.address}; the files stay as they are."
 
     def change_settings(self, **settings: Any) -> None:
-        """Change settings of the project."""
         old = self.store.project(self.id) or self.project
         assert old is not None
         new = replace(old, settings={**old.settings, **settings})
@@ -409,11 +402,9 @@ class Journal(ABC, Generic[E]):
         return self.store.claim(self.id, self.judge, candidates, self.last)
 
     def held_by_others(self) -> set[str]:
-        """Return what other judges hold."""
         return {item for item, judge in self.store.holds(self.id) if judge != self.judge}
 
     def release(self) -> None:
-        """Hold nothing any more."""
         if self._has_claimed:
             self.store.release(self.id, self.judge)
             self._has_claimed = False

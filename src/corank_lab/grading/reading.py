@@ -227,7 +227,6 @@ class TaskBuilder:
         return True
 
     def grade(self, where: str, query: str, document: str, grade: str, judge: str, text: str = "") -> None:
-        """Add a grade."""
         try:
             number = float(grade)
         except ValueError:
@@ -241,12 +240,10 @@ class TaskBuilder:
         self._known.append((judge, GradingEntry("grade", id, document, str(int(number)), text, "file")))
 
     def other(self, query: str, document: str, action: str, judge: str, text: str) -> None:
-        """Add an answer without a grade."""
         id = self._made[self._queries[query]].id
         self._known.append((judge, GradingEntry(action, id, document, "", text, "file")))
 
     def result(self, X: Any = None, columns: Sequence[str] = (), scale: GradingScale | None = None) -> GradingFile:
-        """Return what was collected."""
         if not self._documents:
             raise InputError(f"{self._path} has no documents; expected a query and a document in each row.")
         default = GradingScale()

@@ -65,7 +65,6 @@ class Site:
         self.templates.tests["begins"] = str.startswith
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a page."""
         return HTMLResponse(self.templates.get_template(template).render(**values), status)
 
 
@@ -83,23 +82,19 @@ class PageRequest:
 
     @property
     def me(self) -> Judge:
-        """Who makes the request."""
         assert self.judge is not None
         return self.judge
 
     @property
     def here(self) -> Project:
-        """The project in the address."""
         assert self.project is not None
         return self.project
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace of the project, up to date."""
         return self.site.workspaces.get(self.here)
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a page with the frame of this visitor."""
         frame = {
             "me": self.judge, "project": self.project, "is_owner": any(item.is_owner for item in self.judges),
             "is_fragment": FRAGMENT in self.request.headers, "here": self.request.url.path,
@@ -107,7 +102,6 @@ class PageRequest:
         return self.site.render(template, status, **frame, **values)
 
     def go(self, address: str) -> Response:
-        """Send the browser to another page."""
         return RedirectResponse(address, 303)
 
     @property
@@ -116,7 +110,6 @@ class PageRequest:
         return [item for item in self.request.cookies.get(self.site.cookie, "").split(_SEPARATOR) if item][:MAX_TOKENS]
 
     def set_tokens(self, response: Response, tokens: Sequence[str]) -> None:
-        """Set or delete the cookie."""
         kept = _SEPARATOR.join(list(dict.fromkeys(tokens))[:MAX_TOKENS])
         response.set_cookie(
             self.site.cookie, kept, max_age=COOKIE_DAYS * 86400 if kept else 0, path="/",

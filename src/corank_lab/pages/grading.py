@@ -100,7 +100,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     @classmethod
     def create(cls, upload: Upload) -> NewProject:
-        """Read queries and documents, and the grades that they have."""
         if not upload.tables:
             raise InputError("found no table; send a table with the columns query and docid, or a book of Quepid.")
         with upload.on_disk() as paths:
@@ -113,21 +112,17 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     @property
     def is_list(self) -> bool:
-        """Whether judges see result lists."""
         return bool(self.setting("view") == "list")
 
     def apply(self, answer: StoredAnswer) -> None:
-        """Take an answer of the store into account."""
         self.session.add(answer.judge, read_entry(GradingEntry, answer.entry, f"answer {answer.number}"))
 
     def completed(self, entry: GradingEntry) -> tuple[str, GradingEntry]:
-        """Return the document of an entry."""
         if entry.action in ("grade", "settle"):
             self.session.grade_of(entry)
         return "" if entry.action == "undo" else self.task.keys[self.session.number(entry)], entry
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
-        """Return a document with its query, or a query with its documents."""
         if self.is_list:
             return self._result_list(judge, item)
         if item is not None:
@@ -214,7 +209,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
         }  # fmt: skip
 
     def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Store the answer of a form."""
         number = self._number(form.get("item", ""))
         action, grade = form.get("action", ""), ""
         if action.startswith("grade-"):
@@ -230,23 +224,19 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return saved._replace(item=form.get("following") or form["item"]) if self.is_list else saved
 
     def settle(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Fix the grade of a document."""
         return self._store(judge, self._number(form.get("item", "")), "settle", form.get("grade", ""), form, "conflict")
 
     def last_answer(self, judge: str) -> tuple[str, GradingEntry] | None:
-        """Return the document of the last answer, and the entry that withdraws it."""
         last = self.session.last(judge)
         return None if last is None else (self.task.keys[last], self._entry(last, "undo"))
 
     def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Withdraw the last answer; a result list shows its document."""
         with self.lock:
             last = self.session.last(judge) if self.is_list else None
         saved = super().undo(judge, form)
         return saved._replace(item=self.task.keys[last]) if saved.is_new and last is not None else saved
 
     def history(self, judge: str) -> list[dict[str, Any]]:
-        """Return the answers of a judge, the newest first."""
         with self.lock:
             recent = self.session.recent(judge)
         labels = dict(zip(self.session.scale.grades, self.session.scale.labels, strict=True))
@@ -264,7 +254,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return rows
 
     def progress(self, judge: str) -> dict[str, Any]:
-        """Return counts for the head of a judge's page."""
         with self.lock:
             mine = self.session.judges.get(judge, {})
             return {
@@ -273,7 +262,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
             }  # fmt: skip
 
     def overview(self) -> dict[str, Any]:
-        """Return progress, agreement and conflicts."""
         with self.lock:
             final, grades, conflicts = self.session.final(), self.session.grades(), self.session.conflicts()
             counts = self.session.counts
@@ -304,7 +292,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     @property
     def exports(self) -> Mapping[str, Export]:
-        """Judgement lists."""
 
         def locked(file: GradingExport) -> Callable[[], str]:
             def content() -> str:
@@ -370,7 +357,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return None if result is None else {**result, "n_new": max(0, self.session.n_answers - result["n_answers"])}
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Raise if the scale is not one, or lacks a grade that was given."""
         scale = GradingScale.of_lines(settings["scale"])
         if len(scale.grades) > 11:
             raise InputError(f"the scale has {len(scale.grades)} grades; 11 is the most.")
@@ -382,7 +368,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
             raise InputError(f"judges gave the grade {lost[0]}, which the new scale lacks; keep it in the scale.")
 
     def card(self, number: int) -> dict[str, Any]:
-        """Return what is shown of a document."""
         fields = dict(self.task.documents[number].fields)
         fields.pop(title_column(fields) or "", None)
         return {"title": self._title(number), **card(fields, self.images, hidden=self.task.columns)}

@@ -49,11 +49,9 @@ class TrainingJob:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is at work."""
         return self.thread is not None and self.thread.is_alive()
 
     def listen(self, what: str, done: int, total: int) -> None:
-        """Note how far the comparison is."""
         self.what, self.done, self.total = what, min(done, total), total
 
 
