@@ -190,12 +190,6 @@ async def feedback(call: Call) -> Any:
     return await call.app.append(call.app.service.feedback(call.data), call.request)
 
 
-@operation("POST", "/judgements", "judge", requests.JudgementsRequest)
-async def judgements(call: Call) -> Any:
-    """Record grades of items of one query."""
-    return await call.app.append(call.app.service.judgements(json.loads(call.content), call.data), call.request)
-
-
 @operation("POST", "/items", "feedback", requests.ItemsRequest)
 async def items(call: Call) -> Any:
     """Store items, so that requests may send ids only."""

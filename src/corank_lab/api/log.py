@@ -69,8 +69,8 @@ TABLES = AppTables(
 """Tables of the service."""
 
 
-KINDS = ("impression", "feedback", "judgement", "user", "tick")
-"""Kinds of events; "user" is only in logs of version 0.2."""
+KINDS = ("impression", "feedback", "tick")
+"""Kinds of events; logs of version 0.2 may also have "judgement" and "user"."""
 CLICK, FINAL, EXCLUDED = 1, 2, 4
 """Bits of the flag of feedback: it counts as a click; it closes the list; a rule excludes it from learning."""
 AT_ONCE = 2000
@@ -210,8 +210,8 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-SCOPES = ("rank", "feedback", "judge", "admin")
-"""What a key may do; admin includes the others."""
+SCOPES = ("rank", "feedback", "admin")
+"""What a key may do; admin includes the others. Keys of 0.2 may also have "judge", which nothing needs now."""
 FRESH = 2.0
 """Seconds after which revoked keys are noticed."""
 

@@ -28,7 +28,6 @@ from corank_lab.api.requests import (
     RANGE,
     Feedback,
     ItemsRequest,
-    JudgementsRequest,
     RankItem,
     RankRequest,
     check_features,
@@ -196,14 +195,6 @@ class Service:
                 return "too many"
         return ""
 
-    def judgements(self, data: Mapping[str, Any], request: JudgementsRequest) -> list[NewEvent]:
-        """Return the event of a request with judgements of one query; `data` is what was sent."""
-        for row in request.judgements:
-            if row.features is not UNSET:
-                check_features(row.features, row.item)
-        id = request.id or secrets.token_hex(16)
-        return [NewEvent("judgement", id, now_ms(), dump_json(data), request.judge or "", request.query)]
-
     def put_items(self, request: ItemsRequest) -> int:
         """Store items, or replace them; return their number."""
         distinct([item.id for item in request.items])
@@ -222,16 +213,12 @@ class Service:
         """
         Raise if an event is a click on an item that its list did not show.
 
-        A list may be in the log or among the events. A click on a list that is in neither is taken: it may be one that
-        another system shows.
+        A click on a list that the log does not have is taken: it may be one that another system shows.
         """
         clicks = [event for event in events if event.kind == "feedback" and event.flag & CLICK]
         if not clicks:
             return
         shown = self.log.shown({event.subject for event in clicks})
-        for event in events:
-            if event.kind == "impression":
-                shown.setdefault(event.id, set(json.loads(event.body)["items"]))
         for event in clicks:
             if event.subject in shown and event.item not in shown[event.subject]:
                 raise InputError(

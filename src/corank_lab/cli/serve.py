@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,13 +19,6 @@ Place = Annotated[
     str, typer.Argument(help="Folder of the database corank.db, created if needed; or postgresql://user@host/name.")
 ]
 Name = Annotated[str, typer.Argument(help="Name of the model.")]
-
-
-class TrainingSource(StrEnum):
-    """What a version is trained on."""
-
-    judgements = "judgements"
-    clicks = "clicks"
 
 
 def start(
@@ -160,7 +152,7 @@ def save(
 
 def key(
     place: Place,
-    scope: Annotated[list[str] | None, typer.Option(help="rank, feedback, judge or admin; repeatable.")] = None,
+    scope: Annotated[list[str] | None, typer.Option(help="rank, feedback or admin; repeatable.")] = None,
     name: Annotated[str, typer.Option(help="Who uses the key.")] = "",
     revoke: Annotated[str | None, typer.Option(help="Id of a key to make invalid.", metavar="ID")] = None,
     as_json: Json = False,
@@ -187,7 +179,6 @@ def key(
 def train(
     place: Place,
     name: Name,
-    source: Annotated[TrainingSource, typer.Option(help="What to learn from.")] = TrainingSource.judgements,
     ranker: Annotated[str, typer.Option(help="Class of the ranker.")] = "RankSVM",
     assignments: Annotated[
         list[str] | None,
@@ -195,7 +186,7 @@ def train(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a new version on the log; a service may run meanwhile. It is not activated."""
+    """Train a new version on the clicks of the log; a service may run meanwhile. It is not activated."""
     import json
 
     from corank_lab.api.log import EventLog
@@ -211,10 +202,9 @@ def train(
             parameters[parameter] = json.loads(text)
         except ValueError:
             parameters[parameter] = text
-    recipe = {"source": source.value, "ranker": ranker, "parameters": parameters}
     with open_place(place, must_exist=True) as store:
-        version = train_version(EventLog(store), Registry(store), name, recipe)
-    sentence = f"added {name} version {version}, a {ranker} from {source.value}; activate it with corank serve activate"
+        version = train_version(EventLog(store), Registry(store), name, ranker, parameters)
+    sentence = f"added {name} version {version}, a {ranker} from clicks; activate it with corank serve activate"
     emit(as_json, "serve train", {"name": name, "version": version}, sentence)
 
 
