@@ -34,32 +34,9 @@ def pages(
     ] = None,
     judge: Annotated[str, typer.Option(help="Your name in the log of answers.")] = "me",
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
-    grade: Annotated[
-        list[Path] | None,
-        typer.Option(help="File to grade, as on the page; repeatable.", metavar="FILE"),
-    ] = None,
 ) -> None:
     """Judge in the browser, alone or with others. Ctrl-C stops the server; answers are saved as they are given."""
-
-    def begin(store: Database) -> str:
-        return open_grading(store, grade) if grade else ""
-
-    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser, begin=begin)
-
-
-def open_grading(store: Database, paths: Sequence[Path]) -> str:
-    """Return the address of the project of these files, which is made at the first time."""
-    from hashlib import sha256
-
-    from corank.data import read_regular
-    from corank_lab.pages.grading import GradeWorkspace
-    from corank_lab.pages.imports import make_project
-    from corank_lab.pages.uploads import UploadedFile, file_name
-
-    kind, name = GradeWorkspace.kind, paths[0].name.split(".")[0]
-    files = [UploadedFile(file_name(path.name), read_regular(path)) for path in paths]
-    id = sha256("".join(sha256(file.content).hexdigest() for file in files).encode()).hexdigest()
-    return f"/p/{make_project(store, {kind: GradeWorkspace}, kind, name, files, upload=id).id}"
+    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser)
 
 
 def open_place(place: str, *, must_exist: bool = False) -> Database:

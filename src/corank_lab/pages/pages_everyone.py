@@ -154,7 +154,7 @@ def decide_import(page: PageRequest) -> Response:
 
 def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile]:
     """Return the files of an upload with the columns that the form renames."""
-    stored = [UploadedFile(*file) for file in files_of_import(page.site.store, found.id)]
+    stored = files_of_import(page.site.store, found.id)
     if not any(value for name, value in page.form.items() if name.startswith("role-")):
         return stored
     recognised, previews = preview_files(stored)
@@ -175,7 +175,7 @@ def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile
 
 
 def _preview(page: PageRequest, found: Import, error: str = "", status: int = 200) -> Response:
-    stored = [UploadedFile(*file) for file in files_of_import(page.site.store, found.id)]
+    stored = files_of_import(page.site.store, found.id)
     try:
         kind, previews = preview_files(stored)
     except InputError as reason:  # such as a damaged archive

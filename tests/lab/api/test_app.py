@@ -260,7 +260,9 @@ def test_bad_input_is_one_sentence(client, path, value, sentence):
     assert client.service.log.last_number() == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"a":' * 100_000, b'{"items": ["a"]} x', b'{"items": [NaN]}', b'{"\xff": 1}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff", b'{"a":' * 100_000, b'{"items": ["a"]} x', b'{"items": [NaN]}', b'{"\xff": 1}']
+)
 def test_a_body_that_is_not_json_is_refused(client, content):
     answer = client.send("POST", "/rank", content=content)
     assert answer.status_code == 400
