@@ -11,7 +11,7 @@ from corank.base.solvers import smooth_losses as smooth
 from corank.base.solvers.penalty import default_alpha
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
+from helpers.explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
 
 VIEWS = [[0, 1], [2, 3, 1]]
 

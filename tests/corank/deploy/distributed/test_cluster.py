@@ -14,7 +14,7 @@ from corank.base import Landmarks
 from corank.data import mask_scores, write_store
 from corank.deploy.distributed import DaskEngine, Parts, fit_parts, pair_sums
 from corank.errors import InputError
-from dying import GO_ON, HELD, Dying, Held
+from helpers.kill import GO_ON, HELD, Dying, Held
 
 distributed = pytest.importorskip("distributed")
 PROBLEM = make_ranking(60, 12, random_state=0)

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from lawful import LAWFUL, REPEATED
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 
@@ -33,7 +32,8 @@ from corank.models.linear import CRR, LCRA, SPD
 from corank.models.ratings import Collaborative, ItemMean
 from corank.models.rls import CoRankRLS, RankRLS
 from corank.text import BM25, Corpus, LinkLearn, Links
-from some_ratings import events, some_ratings
+from helpers.estimators import LAWFUL, REPEATED
+from helpers.ratings import draw_ratings, events
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 QID = PROBLEM.qid
@@ -103,7 +103,7 @@ def _by_parts(make: Callable[[], Any]) -> Case:
 
 
 def _of_ratings(make: Callable[[], Any]) -> Case:
-    data = tuple(events(some_ratings(12, n_items, seed=n_items)) for n_items in (9, 6))
+    data = tuple(events(draw_ratings(12, n_items, seed=n_items)) for n_items in (9, 6))
     items, ratings, users = data[0]
     return Case(
         make,
