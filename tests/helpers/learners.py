@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import make_pipeline
 
 import corank
 from corank import registry
@@ -28,7 +27,6 @@ from corank.models.labels import (
     OnlineLabelRanker,
     PairwiseLabelRanker,
 )
-from corank.models.linear import CRR, LCRA, SPD
 from corank.models.ratings import Collaborative, ItemMean
 from corank.models.rls import CoRankRLS, RankRLS
 from corank.text import BM25, Corpus, LinkLearn, Links
@@ -193,12 +191,6 @@ LEARNERS: dict[str, Case] = {
     ),
     "fit_parts RankRLS": _by_parts(RankRLS),
     "fit_parts CoRankRLS": _by_parts(lambda: CoRankRLS(random_state=0)),
-    "fit_parts SPD": _by_parts(lambda: SPD("squared")),
-    "fit_parts SPD logistic": _by_parts(lambda: SPD("logistic", alpha=0.1)),
-    "fit_parts SPD hinge": _by_parts(lambda: SPD("hinge", n_steps=200, random_state=0)),
-    "fit_parts CRR": _by_parts(lambda: CRR(loss="squared")),
-    "fit_parts LCRA": _by_parts(lambda: LCRA(loss="squared", random_state=0)),
-    "fit_parts pipeline": _by_parts(lambda: make_pipeline(Landmarks(5, random_state=0), RankRLS())),
 }
 
 
@@ -215,12 +207,7 @@ def exported() -> dict[str, type]:
 
 
 # these go through the same code as another entry
-REPEATED_LEARNERS = frozenset(
-    [
-        "CalibratedLabelRanker sgd", "OnlineLabelRanker kernel", "fit_parts SPD", "fit_parts SPD hinge",
-        "fit_parts CRR", "fit_parts LCRA",
-    ]
-)  # fmt: skip
+REPEATED_LEARNERS = frozenset(["CalibratedLabelRanker sgd", "OnlineLabelRanker kernel"])
 
 
 def is_long(name: str) -> bool:
