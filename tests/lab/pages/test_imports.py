@@ -24,10 +24,10 @@ from corank_lab.pages.imports import (
     unfinished_imports,
 )
 from corank_lab.pages.uploads import UploadedFile
-from some_pages import TEAS, PageClient, words
-from some_reviews import bees, with_duplicate
-from some_server import ServerProcess
-from some_stores import open_new
+from helpers.pages import TEAS, PageClient, words
+from helpers.reviews import bees, with_duplicate
+from helpers.server import ServerProcess
+from helpers.stores import open_new
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -12,7 +12,7 @@ from corank.errors import InputError
 from corank.models.gp import Posterior, PreferenceGP, gains, suggest_pairs
 from corank.models.gp.ep.likelihoods import IntervalProbit
 from corank.models.gp.ep.propagation import Sites, propagate, root_of
-from simulated_users import users
+from helpers.simulated_users import users
 
 FIXED = {"kernel": GaussianKernel(0.2), "sigma": 0.2, "learn": False, "scale": False}
 X, _, PAIRS = users()
