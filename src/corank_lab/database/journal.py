@@ -28,7 +28,7 @@ from corank.data import read_regular
 from corank.errors import InputError, reason
 from corank_lab.database.backends import open_database
 from corank_lab.database.connections import DatabaseError
-from corank_lab.database.database import ClaimableItem, Database, Project
+from corank_lab.database.database import AnswerRow, ClaimableItem, Database, Project
 from corank_lab.database.schema import utc_now
 
 # surrogates without their other half, which have no UTF-8
@@ -131,10 +131,23 @@ def journal_paths(folder: Path) -> list[Path]:
     return result
 
 
-def read_journal(kind: type[E], content: bytes, path: Path) -> list[tuple[str, E]]:
-    """Return judge and entry of each line of a file of JSON lines, as `split_journal` does."""
+def rows_of_file(
+    kind: type[E], content: bytes, path: Path, completed: Callable[[E], tuple[str, JournalEntry]]
+) -> list[AnswerRow]:
+    """
+    Return the rows of a file of JSON lines, whose client ids are the same whenever the file is added.
+
+    completed: returns the item of an entry, and the entry as it is stored.
+    """
     entries = parse_lines(kind, content, path)
-    return list(zip(_judges([entry.judge for entry in entries], path), entries, strict=True))
+    named = list(zip(_judges([entry.judge for entry in entries], path), entries, strict=True))
+    order = list(dict.fromkeys(judge for judge, _ in named))
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    rows: list[AnswerRow] = []
+    for number, (judge, given) in enumerate(sorted(named, key=lambda pair: order.index(pair[0])), 1):
+        item, entry = completed(given)
+        rows.append((judge, item, entry_values(entry), f"journal-{digest}-{number}", entry.time))
+    return rows
 
 
 def split_journal(content: bytes, path: Path) -> dict[str, bytes]:
@@ -363,16 +376,7 @@ class Journal(ABC, Generic[E]):
         """
         Add the answers of files of JSON lines, one file for each judge; a file that was added before changes nothing.
         """
-        rows = []
-        for path in paths:
-            content = read_regular(path)
-            digest = hashlib.sha256(content).hexdigest()[:12]
-            entries = read_journal(self.entry, content, path)
-            judges = list(dict.fromkeys(judge for judge, _ in entries))
-            entries.sort(key=lambda row: judges.index(row[0]))
-            for number, (judge, given) in enumerate(entries, 1):
-                item, entry = self.completed(given)
-                rows.append((judge, item, entry_values(entry), f"journal-{digest}-{number}", entry.time))
+        rows = [row for path in paths for row in rows_of_file(self.entry, read_regular(path), path, self.completed)]
         n_new = self.store.append_all(self.id, rows) if rows else 0
         self.refresh()
         return n_new

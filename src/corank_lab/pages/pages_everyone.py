@@ -19,18 +19,9 @@ from starlette.responses import PlainTextResponse, Response
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
 from corank_lab.http import HTTPError
+from corank_lab.pages import imports
 from corank_lab.pages.app import FRAGMENT, MISSING, PageRequest
-from corank_lab.pages.imports import (
-    TASKS,
-    Import,
-    add_import,
-    decide,
-    fail_import,
-    files_of_import,
-    find_import,
-    read_small,
-    unfinished_imports,
-)
+from corank_lab.pages.imports import TASKS, Import
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.uploads import (
     ANY,
@@ -98,12 +89,12 @@ def add_project(page: PageRequest) -> Response:
         upload.update(f"\n{part}".encode("utf-8", "replace"))
     id = upload.hexdigest()[:24]
     if kind == ANY and files:
-        add_import(store, id, ANY, name, files)
+        imports.add_import(store, id, ANY, name, files)
         return page.go(f"/imports/{id}")
     try:
-        project = read_small(store, kinds, kind, name, files, id)
+        project = imports.read_small(store, kinds, kind, name, files, id)
         if project is None:
-            add_import(store, id, kind, name, files)
+            imports.add_import(store, id, kind, name, files)
             page.site.importer.begin(id)
             return page.go(f"/imports/{id}")
     except DatabaseError:
@@ -115,7 +106,7 @@ def add_project(page: PageRequest) -> Response:
 
 def import_progress(page: PageRequest) -> Response:
     """Show how far an upload is; then lead to its project, or say why there is none."""
-    result = find_import(page.site.store, page.request.path_params["upload"])
+    result = imports.find_import(page.site.store, page.request.path_params["upload"])
     if result is None:
         raise HTTPError(404)
     if result.project is not None:
@@ -129,20 +120,20 @@ def import_progress(page: PageRequest) -> Response:
 def decide_import(page: PageRequest) -> Response:
     """Make a project of an upload as the owner decided: for a task, with corrected roles of columns; or discard it."""
     store, site = page.site.store, page.site
-    result = find_import(store, page.request.path_params["upload"])
+    result = imports.find_import(store, page.request.path_params["upload"])
     if result is None:
         raise HTTPError(404)
     if result.kind != ANY or result.project is not None or result.error:  # decided before, as after a double click
         return page.go(f"/imports/{result.id}")
     if "discard" in page.form:
-        fail_import(store, result.id, "The files were discarded, so nothing was imported.")
+        imports.fail_import(store, result.id, "The files were discarded, so nothing was imported.")
         return page.go("/")
     task, name = page.form.get("kind", ""), one_line(page.form.get("name", ""), 100)
     try:
         files = _corrected(page, TASKS[task].kind if task in TASKS else task, result)
-        project = read_small(store, site.workspaces.kinds, task, name, files, result.id)
+        project = imports.read_small(store, site.workspaces.kinds, task, name, files, result.id)
         if project is None:
-            decide(store, result.id, task, name, files)
+            imports.decide(store, result.id, task, name, files)
             site.importer.begin(result.id)
             return page.go(f"/imports/{result.id}")
     except DatabaseError:
@@ -154,7 +145,7 @@ def decide_import(page: PageRequest) -> Response:
 
 def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile]:
     """Return the files of an upload with the columns that the form renames."""
-    stored = files_of_import(page.site.store, found.id)
+    stored = imports.files_of_import(page.site.store, found.id)
     if not any(value for name, value in page.form.items() if name.startswith("role-")):
         return stored
     recognised, previews = preview_files(stored)
@@ -175,7 +166,7 @@ def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile
 
 
 def _preview(page: PageRequest, found: Import, error: str = "", status: int = 200) -> Response:
-    stored = files_of_import(page.site.store, found.id)
+    stored = imports.files_of_import(page.site.store, found.id)
     try:
         kind, previews = preview_files(stored)
     except InputError as reason:  # such as a damaged archive
@@ -225,9 +216,9 @@ def home(page: PageRequest, error: str = "", status: int = 200) -> Response:
     is_owner = any(judge.is_owner for judge in page.judges)
     mine = {judge.project for judge in page.judges}
     projects = [item for item in page.site.store.projects() if is_owner or (item.id in mine and not item.is_archived)]
-    imports = unfinished_imports(page.site.store) if is_owner else []
+    waiting = imports.unfinished_imports(page.site.store) if is_owner else []
     return page.render(
-        "home.html", status, projects=projects, error=error, imports=imports, client_id=secrets.token_urlsafe(9),
+        "home.html", status, projects=projects, error=error, imports=waiting, client_id=secrets.token_urlsafe(9),
         offered={name: task for name, task in TASKS.items() if task.kind in page.site.workspaces.kinds},
         folder="" if "://" in page.site.store.address else "/".join(Path(page.site.store.address).parts[-2:]),
     )  # fmt: skip
