@@ -29,7 +29,7 @@ from corank_lab.api import requests
 from corank_lab.api.log import Keys, NewEvent
 from corank_lab.api.requests import parse, parse_feedback
 from corank_lab.api.service import Service
-from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, answer, make_app
+from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, make_app
 
 T = TypeVar("T")
 LARGEST_BODY = 8 * MEGABYTE
@@ -45,8 +45,9 @@ class Call(NamedTuple):
 
     app: ServiceApp
     request: Request
-    data: Any  # the body as a struct, None without one; a list of events, each as it was sent and as a struct
-    content: bytes
+    data: (
+        Any  # the body as a struct, None without one; of feedback a list of pairs: each event as sent, and as a struct
+    )
 
 
 class ServiceApp:
@@ -60,7 +61,7 @@ class ServiceApp:
         self.rank_seconds = 0.0
         self.n_events: Counter[str] = Counter()
         inner = make_app(
-            [(operation.method, operation.path, self._endpoint(operation)) for operation in OPERATIONS], _refuse
+            [(operation.method, operation.path, self._endpoint(operation)) for operation in OPERATIONS], self._refuse
         )
         inner.router.redirect_slashes = False
         self.asgi = SecurityMiddleware(inner, _refusal, lambda path: LARGEST_BODY, headers=_HEADERS)
@@ -73,23 +74,28 @@ class ServiceApp:
                 return None
             return parse_feedback(content) if kind is requests.Feedback else parse(content, decoder)
 
-        async def handle(request: Request) -> Response:
+        async def endpoint(request: Request) -> Response:
+            began, request.state.operation = time.perf_counter(), operation.name
             await self._permit(request, operation)
             content = await request.body() if operation.method == "POST" else b""
-            result = await operation.handler(Call(self, request, read(content), content))
-            return result if isinstance(result, Response) else json_response(result)
-
-        async def endpoint(request: Request) -> Response:
-            began = time.perf_counter()
-            response = await answer(request, handle, _refuse)
-            self.n_requests[operation.name, response.status_code] += 1
-            if operation.name == "rank" and response.status_code == 200:
+            result = await operation.handler(Call(self, request, read(content)))
+            self.n_requests[operation.name, 200] += 1
+            if operation.name == "rank":
                 took = time.perf_counter() - began
                 self.rank_times[bisect_left(_BUCKETS, took)] += 1
                 self.rank_seconds += took
-            return response
+            return result if isinstance(result, Response) else json_response(result)
 
         return endpoint
+
+    def _refuse(self, request: Request, error: HTTPError) -> Response:
+        if operation := getattr(request.state, "operation", None):
+            self.n_requests[operation, error.status] += 1
+        if error.status == 500:  # neither the address nor the body is logged, since both may be personal
+            kind = type(error.__cause__).__name__
+            _LOGGER.error("a request failed with %s", kind)
+            error.sentence = f"internal error ({kind}); please report it."
+        return _refusal(error)
 
     async def _permit(self, request: Request, operation: Operation) -> None:
         if not operation.scope:
@@ -337,14 +343,6 @@ def _refusal(error: HTTPError) -> Response:
     sentence = error.sentence or _SENTENCES.get(error.status, "the request cannot be read.")
     headers = error.headers | ({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})
     return json_response({"error": sentence}, error.status, headers)
-
-
-def _refuse(request: Request, error: HTTPError) -> Response:
-    if error.status == 500:  # neither the address nor the body is logged, since both may be personal
-        kind = type(error.__cause__).__name__
-        _LOGGER.error("a request failed with %s", kind)
-        error.sentence = f"internal error ({kind}); please report it."
-    return _refusal(error)
 
 
 def _needs_database(request: requests.RankRequest) -> bool:

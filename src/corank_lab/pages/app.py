@@ -19,7 +19,7 @@ from corank import __version__
 from corank.errors import InputError, reason
 from corank_lab.database.connections import DatabaseError, LostError
 from corank_lab.database.database import Database, Judge, Project
-from corank_lab.http import MEGABYTE, SAFE, AttemptLimit, Endpoint, HTTPError, SecurityMiddleware, answer, make_app
+from corank_lab.http import MEGABYTE, SAFE, AttemptLimit, Endpoint, HTTPError, SecurityMiddleware, make_app
 from corank_lab.pages.grading import GradeWorkspace
 from corank_lab.pages.imports import STAGES, TASKS, Importer
 from corank_lab.pages.markup import one_line
@@ -218,7 +218,7 @@ def create_app(
     site = Site(store, kinds)
     app = make_app(
         [(route.method, route.path, _endpoint(site, route)) for route in make_routes()],
-        lambda request, error: _refuse(PageRequest(site, request), error),
+        lambda request, error: _refuse(getattr(request.state, "page", None) or PageRequest(site, request), error),
     )
     app.state.site = site
     # outside of everything, so that pages about errors carry the headers too
@@ -235,18 +235,11 @@ def _limit_of(path: str) -> int:
 
 def _endpoint(site: Site, route: Route) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        page = PageRequest(site, request)
-
-        async def handle(_: Request) -> Response:
-            await run_in_threadpool(_permit, page, route.permission)
-            try:
-                if route.method not in SAFE:
-                    await _read_form(page)
-                return await run_in_threadpool(route.page, page)
-            except OSError as error:  # of uploads, which are written to temporary files
-                raise HTTPError(503) from error
-
-        return await answer(request, handle, lambda _, error: _refuse(page, error))
+        page = request.state.page = PageRequest(site, request)
+        await run_in_threadpool(_permit, page, route.permission)
+        if route.method not in SAFE:
+            await _read_form(page)
+        return await run_in_threadpool(route.page, page)
 
     return endpoint
 
