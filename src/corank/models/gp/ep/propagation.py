@@ -31,6 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 from corank.core.models import sites as kernels
 from corank.errors import InputError, warn
 from corank.fitted import Part, Relations, Shapes
+from corank.models.gp.ep.likelihoods import NOISES
 from corank.models.gp.ep.process import Posterior
 
 Floats = NDArray[np.float64]
@@ -66,6 +67,7 @@ class Sites(Part):
     _relations: ClassVar[Relations] = {
         "lo is below hi": lambda s: (s.lo < s.hi).all(),
         "noise and weight are positive": lambda s: (s.noise > 0.0).all() and (s.weight > 0.0).all(),
+        "likelihood is known": lambda s: s.likelihood in NOISES,
     }
 
     left: Integers  # left, right (m,): items; right is −1 for the value of a single item
@@ -74,6 +76,7 @@ class Sites(Part):
     hi: Floats
     noise: Floats  # (m,): variance of the noise
     weight: Floats  # (m,): number of observations; any positive number
+    likelihood: str = "probit"  # the distribution of the noise, a name of `NOISES`
 
     @classmethod
     def preferences(
@@ -110,9 +113,9 @@ class Sites(Part):
         return len(self.left)
 
     @property
-    def intervals(self) -> tuple[Floats, Floats, Floats]:
-        """`lo`, `hi` and `noise`, in the order of the kernels' arguments."""
-        return self.lo, self.hi, self.noise
+    def intervals(self) -> tuple[Floats, ...]:
+        """`lo`, `hi`, `noise` and its mixture, in the order of the kernels' arguments."""
+        return self.lo, self.hi, self.noise, *NOISES[self.likelihood]
 
     def compacted(self) -> tuple[Integers, Sites]:
         """Return the items that sites name, ascending, and the sites with positions in this list as items."""
