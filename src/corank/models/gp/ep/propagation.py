@@ -80,8 +80,9 @@ class Sites(Part):
 
     @classmethod
     def preferences(
-        cls, pairs: ArrayLike, sigma: float, weight: ArrayLike | None = None, offset: ArrayLike | None = None
-    ) -> Sites:
+        cls, pairs: ArrayLike, sigma: float, weight: ArrayLike | None = None, offset: ArrayLike | None = None, *,
+        likelihood: str = "probit",
+    ) -> Sites:  # fmt: skip
         """
         Build sites of preferences, the preferred item first: (−offset, ∞) of the difference, noise variance 2 sigma².
 
@@ -98,7 +99,8 @@ class Sites(Part):
         summed = np.bincount(inverse.ravel(), weights[weights > 0.0], len(distinct)).astype(np.float64)
         left, right = (np.ascontiguousarray(distinct[:, side]).astype(np.int64) for side in (0, 1))
         m = len(distinct)
-        return cls(left, right, 0.0 - distinct[:, 2], np.full(m, np.inf), np.full(m, 2.0 * sigma**2), summed)
+        noise, hi = np.full(m, 2.0 * sigma**2), np.full(m, np.inf)
+        return cls(left, right, 0.0 - distinct[:, 2], hi, noise, summed, likelihood)
 
     @classmethod
     def grades(cls, items: ArrayLike, lo: ArrayLike, hi: ArrayLike, noise: ArrayLike, weight: ArrayLike = 1.0) -> Sites:

@@ -72,7 +72,8 @@ class PreferencePosterior(ProcessRanker):
         mean, var = mixture.differences(rows, checked)
         s0 = self._add_prior(np.zeros(rows.shape[0]), prior)
         gap = s0[checked[:, 0]] - s0[checked[:, 1]]
-        each = IntervalProbability(noise=2.0 * mixture.sigma[:, None] ** 2).probability(mean + gap, var)
+        noise = 2.0 * mixture.sigma[:, None] ** 2
+        each = IntervalProbability(noise=noise, likelihood=self.sites_.likelihood).probability(mean + gap, var)
         # a product would round differently in different columns
         return np.asarray((mixture.weights[:, None] * each).sum(axis=0))
 

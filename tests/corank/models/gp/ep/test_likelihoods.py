@@ -95,3 +95,27 @@ def test_empty_intervals_and_negative_noise_are_refused():
         IntervalProbability(1.0, 1.0)
     with pytest.raises(InputError, match="it is a variance"):
         IntervalProbability(0.0, 1.0, -0.1)
+
+
+def logistic_by_quadrature(mean, var, noise):
+    """log Z of 1/(1 + exp(−g/τ)) for g ~ N(mean, var), and E(g), Var(g) after it; τ² = 3 noise/π²."""
+    x = np.linspace(-12.0, 12.0, 20_001)
+    g = mean + np.sqrt(var) * x
+    p = np.exp(-0.5 * x * x) * special.expit(g * np.pi / np.sqrt(3.0 * noise))
+    mass = p.sum()
+    first = (p * g).sum() / mass
+    return np.log(mass * (x[1] - x[0]) / np.sqrt(2 * np.pi)), first, (p * (g - first) ** 2).sum() / mass
+
+
+@pytest.mark.parametrize(
+    ("mean", "var", "noise"), [(0.3, 1.0, 0.5), (-2.0, 0.1, 2.0), (4.0, 9.0, 0.02), (-6.0, 4.0, 1.0)]
+)
+def test_logistic_answers_agree_with_quadrature(mean, var, noise):
+    log_z, first, spread = logistic_by_quadrature(mean, var, noise)
+    answer = IntervalProbability(noise=noise, likelihood="logistic")(mean, var)
+    assert answer.log_z == pytest.approx(log_z, abs=1e-6)
+    assert mean + var * answer.gradient == pytest.approx(first, abs=1e-5)
+    assert var - var**2 * answer.curvature == pytest.approx(spread, rel=1e-4)
+    h = 1e-4
+    either = [IntervalProbability(noise=noise, likelihood="logistic")(mean, var + step).log_z for step in (h, -h)]
+    assert answer.var_gradient == pytest.approx((either[0] - either[1]) / (2 * h), rel=1e-4)
