@@ -13,7 +13,8 @@ and noise lowers them; useless ones; and reversed ones. The evidence of the vote
 are medians of the average, and intervals are quantiles of it: uncertain hyper-parameters widen them. Medians follow
 wide components less than means do.
 
-Votes about the same prompt are not independent. If votes have groups, the covariance V of the scores becomes
+Votes about the same prompt, or of the same judge, are not independent. If votes have groups, or else at least three
+judges, the covariance V of the scores becomes
 
     V + V (B − H) V,   B = b Σ_g u_g u_gᵀ + (1 − b) φ H,   φ = tr(V Σ_g u_g u_gᵀ) / tr(V H),   b = G/(G + M),
 
@@ -43,8 +44,8 @@ Integers = NDArray[np.int64]
 Point = tuple[float, float, int]
 """atanh ρ, log σ, and the number of h in `SHARES`."""
 
-MIN_VOTES = 5
-"""Votes from which a judge has a reliability of their own; others count as typical judges."""
+MIN_VOTES, MIN_JUDGES = 5, 3
+"""Votes from which a judge has a reliability, others are typical; such judges whose votes may depend on each other."""
 SIGMA_SPREAD = 0.5
 """Standard deviation of log σ."""
 JUDGES = np.array([(0.6, 2.25, 0.6), (0.35, 0.0, 0.4), (0.05, -2.25, 0.6)])
@@ -234,9 +235,10 @@ class ScoreFit:
             covariance += weights[k] * (V + np.outer(means[k] - mean, means[k] - mean))
         marginals, dispersion = Marginals(weights, means, deviations), 1.0
         median = marginals.quantile(0.5)
-        if votes.group is not None and 1 < len(np.unique(votes.group)) < votes.count.sum():
+        group = votes.judge if votes.group is None and len(judges) >= MIN_JUDGES else votes.group
+        if group is not None and 1 < len(np.unique(group)) < votes.count.sum():
             best = modes[int(np.argmax(weights))]
-            covariance, dispersion, degrees = _sandwich(votes, counts, best, covariance, judge)
+            covariance, dispersion, degrees = _sandwich(votes, counts, best, covariance, judge, group)
             if dispersion > 1.0:
                 covariance = _centred(covariance)
                 std = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
@@ -274,7 +276,7 @@ def _own_judges(votes: Votes) -> tuple[Integers | None, tuple[str, ...]]:
 
 
 def _sandwich(
-    votes: Votes, counts: VoteCounts, mode: Mode, V: Floats, judge: Integers | None
+    votes: Votes, counts: VoteCounts, mode: Mode, V: Floats, judge: Integers | None, group: Integers
 ) -> tuple[Floats, float, float]:
     """Correct a covariance for groups; return it with the dispersion φ and the degrees of freedom."""
     # the cell of each vote, by pair, order and judge
@@ -288,7 +290,7 @@ def _sandwich(
     sign, outcome = np.where(swap, -1.0, 1.0), np.where(swap, 2 - votes.outcome, votes.outcome)
     pull, weight = score_gradients(counts, mode)
     pull, weight = sign * pull[cell, outcome] * votes.count, weight[cell] * votes.count
-    groups, i = np.unique(np.asarray(votes.group), return_inverse=True)
+    groups, i = np.unique(group, return_inverse=True)
     G, M = len(groups), len(votes.items)
     delta = mode.s[votes.first] - mode.s[votes.second]
 
