@@ -142,6 +142,7 @@ def _findings(errors: dict[tuple[str, str], Floats]) -> tuple[str, ...]:
     for rule in RULES[1:]:
         gaps = np.mean([errors[one, RULES[0]].mean(axis=1) - errors[one, rule].mean(axis=1) for one in names], axis=0)
         middle, half = _interval(gaps)
-        verdict = "entropy is better" if middle < -half else "entropy is worse" if middle > half else "no clear difference"
+        clear = "entropy is better" if middle < 0.0 else "entropy is worse"
+        verdict = clear if abs(middle) > half else "no clear difference"
         lines.append(f"entropy against {rule}, all sets: {middle:+.4f} ± {half:.4f} in error: {verdict}.")
     return tuple(lines)
