@@ -41,9 +41,9 @@ from experiments.lcra.problems import ProblemSource
 from experiments.lcra.run import ALPHAS, COUPLINGS, plot_alphas
 from experiments.options import ExperimentOptions
 from faults.writers import PROBLEMS, Writer, model, sources
-from some_service import ask, online_bytes
-from some_stores import open_new
-from some_study import full_study
+from helpers.api import ask, online_bytes
+from helpers.stores import open_new
+from helpers.study import full_study
 
 _LOGS = tempfile.TemporaryDirectory()  # removed when Python ends
 

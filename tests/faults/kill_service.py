@@ -40,7 +40,7 @@ from corank_lab.api.registry import Registry
 from corank_lab.api.training import compare_with_replay, make_version
 from corank_lab.cli.serve import start
 from corank_lab.database.backends import open_database
-from some_postgres import PostgresServer
+from helpers.postgres import PostgresServer
 
 N_SHOPS = 4
 D = 5

@@ -16,7 +16,7 @@ from corank.models.gp.preference.questions import PAIR_STRATEGIES, suggest_pairs
 from corank_lab import choices as lab_choices
 from corank_lab.preferences import Items, PreferenceSession
 from corank_lab.screening import STOPPING_RULES, simulate
-from some_records import collection
+from helpers.records import collection
 
 DOCS = Path(__file__).parents[3] / "docs"
 

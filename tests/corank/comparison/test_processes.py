@@ -19,7 +19,7 @@ from corank.comparison.problem import InputRows, make_problem
 from corank.comparison.study import RESULTS, STUDY
 from corank.comparison.task import CAN_FORK, FoldTask, read_result
 from corank.metrics import CONVENTIONS
-from greedy import Greedy, Sleeper
+from helpers.reference_pursuit import Greedy, Sleeper
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="tasks are not forked here")
 

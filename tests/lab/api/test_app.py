@@ -24,8 +24,8 @@ from corank_lab.api.learner import replay
 from corank_lab.api.requests import MAX_ITEMS
 from corank_lab.api.service import Rules
 from corank_lab.api.training import train_content, train_version
-from some_service import ask, online_bytes, running
-from some_stores import open_new
+from helpers.api import ask, online_bytes, running
+from helpers.stores import open_new
 
 SHOP = ("shop", "online", online_bytes())
 

@@ -19,8 +19,8 @@ from corank.clicks import Impression
 from corank_lab.api.learner import LogLearner
 from corank_lab.api.log import EventLog
 from corank_lab.api.registry import Registry
-from some_service import ask, running
-from some_stores import open_new
+from helpers.api import ask, running
+from helpers.stores import open_new
 
 
 def corank(*words, code=0):

@@ -18,8 +18,8 @@ from corank.deploy.persist.files import model_bytes
 from corank.errors import InputError
 from corank_lab.api.export import logged_rows, write_parquet_parts
 from corank_lab.api.log import EventLog
-from some_service import ask, online_bytes, running
-from some_stores import open_new
+from helpers.api import ask, online_bytes, running
+from helpers.stores import open_new
 
 WEIGHTS = np.array([1.0, -0.5, 0.2])
 

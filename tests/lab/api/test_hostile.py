@@ -16,8 +16,8 @@ from corank_lab.api.learner import replay
 from corank_lab.api.log import CLICK, EXCLUDED
 from corank_lab.api.requests import made_id
 from corank_lab.pages.app import create_app
-from some_service import ask, online_bytes, running
-from some_stores import open_new
+from helpers.api import ask, online_bytes, running
+from helpers.stores import open_new
 
 SHOP = ("shop", "online", online_bytes())
 ONLINE = [PDGD, PairwiseEpsilonGreedy]

@@ -22,7 +22,7 @@ from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import ClaimableItem
 from corank_lab.database.schema import AppTables, add_function, check_database, checked_tables
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
-from some_stores import address_of, open_new, postgres
+from helpers.stores import address_of, open_new, postgres
 
 DATABASES = ("sqlite", "postgresql")
 

@@ -22,7 +22,7 @@ from corank_lab.cli.lab import open_grading
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages import training
 from corank_lab.pages.app import create_app
-from some_pages import PageClient, answers_of_judges, fields, new_project, words
+from helpers.pages import PageClient, answers_of_judges, fields, new_project, words
 
 TABLE = (
     b"query,docid,title,text,bm25\n"

@@ -25,10 +25,10 @@ from corank_lab.database.transfer import (
 from corank_lab.pages import imports
 from corank_lab.pages.app import KINDS, create_app
 from corank_lab.pages.imports import read_import
-from some_pages import TEAS, PageClient, words
-from some_reviews import bees, with_duplicate
-from some_server import ServerProcess
-from some_stores import open_new
+from helpers.pages import TEAS, PageClient, words
+from helpers.reviews import bees, with_duplicate
+from helpers.server import ServerProcess
+from helpers.stores import open_new
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

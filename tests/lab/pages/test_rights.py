@@ -8,8 +8,8 @@ from corank_lab.database.backends import SqliteDatabase
 from corank_lab.http import HEADERS
 from corank_lab.pages import app as pages_app
 from corank_lab.pages.app import ROUTES, create_app
-from some_pages import TEAS, PageClient, new_project
-from some_reviews import bees
+from helpers.pages import TEAS, PageClient, new_project
+from helpers.reviews import bees
 
 # status for: no link, the judge of the project, the judge of another one, the owner
 MATRIX = {

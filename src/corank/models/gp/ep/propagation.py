@@ -106,10 +106,8 @@ class Sites(Part):
     def grades(cls, items: ArrayLike, lo: ArrayLike, hi: ArrayLike, noise: ArrayLike, weight: ArrayLike = 1.0) -> Sites:
         """Build sites of single items, such as grades."""
         left = np.ascontiguousarray(items, dtype=np.int64)
-        parts = (
-            np.broadcast_to(np.asarray(part, dtype=np.float64), left.shape).copy() for part in (lo, hi, noise, weight)
-        )
-        return cls(left, np.full(len(left), -1), *parts)
+        ends = [np.array(np.broadcast_to(part, left.shape), dtype=np.float64) for part in (lo, hi, noise, weight)]
+        return cls(left, np.full(len(left), -1), ends[0], ends[1], ends[2], ends[3])
 
     def __len__(self) -> int:
         return len(self.left)

@@ -19,7 +19,7 @@ from corank.models.gp.ep.propagation import Sites, _add_sites
 from corank.models.gp.preference.evidence import PreferenceEvidence
 from corank.models.gp.preference.preference_gp import _sampled
 from corank_lab.preferences import Ranking
-from simulated_users import answers, users
+from helpers.simulated_users import answers, users
 
 FIXED = {"kernel": GaussianKernel(0.2), "sigma": 0.2, "learn": False, "scale": False}
 X, F, PAIRS = users()

@@ -10,7 +10,7 @@ from corank.base.kernels import GaussianKernel
 from corank.errors import InputError
 from corank.models.gp import PreferenceGP, gains, suggest_pairs
 from corank.models.gp.ep.likelihoods import IntervalProbability
-from simulated_users import users
+from helpers.simulated_users import users
 
 FIXED = {"kernel": GaussianKernel(0.2), "sigma": 0.2, "learn": False, "scale": False}
 X, _, PAIRS = users()
