@@ -9,7 +9,7 @@ from corank.models.gp.collaborative.judges import fit_judges as fit_judges
 from corank.models.gp.ep.process import Posterior as Posterior
 from corank.models.gp.ordinal.ordinal_gp import OrdinalGP as OrdinalGP
 from corank.models.gp.preference.preference_gp import PreferenceGP as PreferenceGP
-from corank.models.gp.preference.questions import PAIR_STRATEGIES as PAIR_STRATEGIES
+from corank.choices import PAIR_STRATEGIES as PAIR_STRATEGIES
 from corank.models.gp.preference.questions import gains as gains
 from corank.models.gp.preference.questions import suggest_pairs as suggest_pairs
 from corank.models.labels.auto import AutoLabelRanker as AutoLabelRanker

@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from corank import choices
 from corank.base.suggestions import STRATEGIES, suggest
+from corank.choices import PAIR_STRATEGIES
 from corank.cli import app
 from corank.errors import InputError
-from corank.models.gp.preference.questions import PAIR_STRATEGIES, suggest_pairs
+from corank.models.gp import suggest_pairs
 from corank_lab import choices as lab_choices
 from corank_lab.preferences import Items, PreferenceSession
 from corank_lab.screening import STOPPING_RULES, simulate
