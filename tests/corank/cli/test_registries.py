@@ -68,7 +68,6 @@ def test_every_entry_has_a_summary():
 
 def test_the_light_tables_are_those_of_the_registries():
     assert list(choices.ROW_STRATEGIES) == list(STRATEGIES)
-    assert list(choices.PAIR_STRATEGIES) == list(PAIR_STRATEGIES)
     assert {name: rule.summary for name, rule in STOPPING_RULES.items()} == lab_choices.STOPPING_RULES
 
 
