@@ -1,3 +1,4 @@
+from corank.choices import PAIR_STRATEGIES as PAIR_STRATEGIES
 from corank.models.auto.auto_ranker import AutoRanker as AutoRanker
 from corank.models.auto.leaderboard import CandidateTable as CandidateTable
 from corank.models.fusion.definition import FusionDefinition as FusionDefinition
@@ -9,7 +10,6 @@ from corank.models.gp.collaborative.judges import fit_judges as fit_judges
 from corank.models.gp.ep.process import Posterior as Posterior
 from corank.models.gp.ordinal.ordinal_gp import OrdinalGP as OrdinalGP
 from corank.models.gp.preference.preference_gp import PreferenceGP as PreferenceGP
-from corank.models.gp.preference.questions import PAIR_STRATEGIES as PAIR_STRATEGIES
 from corank.models.gp.preference.questions import gains as gains
 from corank.models.gp.preference.questions import suggest_pairs as suggest_pairs
 from corank.models.labels.auto import AutoLabelRanker as AutoLabelRanker

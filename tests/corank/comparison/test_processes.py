@@ -19,7 +19,7 @@ from corank.comparison.problem import InputRows, make_problem
 from corank.comparison.study import RESULTS, STUDY
 from corank.comparison.workers import PROBLEM, FoldTask, WorkerPool, read_result
 from corank.metrics import CONVENTIONS
-from greedy import Greedy, Sleeper
+from helpers.reference_pursuit import Greedy, Sleeper
 
 SCRIPT = """
 import sys, time

@@ -16,8 +16,8 @@ from corank.comparison.study_report import PLOTS, study_html, study_markdown, wr
 from corank.errors import InputError
 from corank.metrics import CONVENTIONS
 from corank.tables import escape_markdown
-from read_page import Page
-from some_study import full_study, unfinished_study
+from helpers.page_reader import Page
+from helpers.study import full_study, unfinished_study
 
 STUDY = full_study()
 PAGE = Page(study_html(STUDY))

@@ -144,25 +144,6 @@ def add_pair_products(F, slots, first, carried, workspace, bins):  # type: ignor
 
 
 @jit
-def add_plain_products(F, query, workspace, bins):  # type: ignore[no-untyped-def]
-    """Add [F 1]ᵀ[F 1] to `bins`, one number per query and entry; rows of a query are consecutive."""
-    n, d = F.shape
-    side = d + 1 + -(d + 1) % 4
-    T, G = np.zeros((side, PIECE)), np.empty((side, side))
-    begin = 0
-    while begin < n:
-        end = begin
-        while end < n and query[end] == query[begin]:
-            workspace[end - begin, :d] = F[end]
-            workspace[end - begin, d] = 1.0
-            end += 1
-        G[:] = 0.0
-        add_products(workspace[: end - begin], 1.0, T, G)
-        add_triangle(G, d + 1, bins)
-        begin = end
-
-
-@jit
 def add_spreads(X, w, order, starts, first, last, bins):  # type: ignore[no-untyped-def]
     """Add the result of `corank.core.rows.blocks.add_spread` for each of the queries first..last-1 to `bins`."""
     out = np.empty((2, X.shape[1]))

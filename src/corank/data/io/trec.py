@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.core import parsing, small_texts
 from corank.core.jit import is_small
-from corank.core.parsing import small
 from corank.data.collection import as_texts
 from corank.data.inputs import as_scores
 from corank.data.io.compressed import write_text
@@ -43,29 +43,27 @@ def read_columns(text: TextFile, names: tuple[str, ...], kept: dict[str, slice],
 def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
     content = piece.read()
     if is_small(piece.length):
-        result = small.split_lines(content[: piece.length].tobytes(), len(names), names.index(number))
+        result = small_texts.split_lines(content[: piece.length].tobytes(), len(names), names.index(number))
         if result is not None:
             words = [as_texts(result[1][names.index(name)])[rows] for name, rows in kept.items()]
             return [result[0], *words]
-    from corank.core.parsing import columns
-
     n_lines = int(np.count_nonzero(content == ord("\n")))
-    fields = small.Fields(
+    fields = parsing.Fields(
         np.empty((n_lines, len(kept), 2), dtype=np.int64),
         np.empty(n_lines, dtype=np.bool_),
         np.empty(n_lines),
         np.empty((n_lines, 2), dtype=np.int64),
     )
     keep = np.array([list(kept).index(name) if name in kept else -1 for name in names])
-    code, position, row = columns.split_lines(content, piece.length, keep, names.index(number), fields)
-    if code != small.DONE:
+    code, position, row = parsing.split_lines(content, piece.length, keep, names.index(number), fields)
+    if code != parsing.DONE:
         raise _fault(piece.text, code, piece.begin + position, names, number)
     numbers = fields.numbers[:row]
     for k in np.flatnonzero(np.isnan(numbers)).tolist():
         begin, end = fields.number_spans[k].tolist()
         numbers[k] = float(content[begin:end].tobytes())
         if np.isinf(numbers[k]):
-            raise _fault(piece.text, small.BAD_NUMBER, piece.begin + begin, names, number)
+            raise _fault(piece.text, parsing.BAD_NUMBER, piece.begin + begin, names, number)
     spans, fresh = fields.spans[:row], fields.fresh[:row]
     texts = [
         _decode(content, spans[rows, k], None if k else fresh)  # adjacent rows of a query share one string
@@ -78,25 +76,20 @@ def _decode(
     content: NDArray[np.uint8], spans: NDArray[np.int64], fresh: NDArray[np.bool_] | None
 ) -> NDArray[np.object_]:
     """Decode spans to strings; a span that is not fresh repeats the previous string."""
-    wanted = spans if fresh is None else spans[fresh]
-    lines = np.empty(int((wanted[:, 1] - wanted[:, 0] + 1).sum()), dtype=np.uint8)
-    from corank.core.parsing import columns
-
-    columns.gather_lines(content, wanted, lines)
-    result = np.empty(len(wanted), dtype=object)
-    result[:] = lines.tobytes().decode(errors="surrogateescape").split("\n")[:-1]
-    return result if fresh is None else np.asarray(result[np.cumsum(fresh) - 1])
+    text = content.tobytes()
+    words = [text[a:b].decode(errors="surrogateescape") for a, b in (spans if fresh is None else spans[fresh]).tolist()]
+    return as_texts(words) if fresh is None else np.asarray(as_texts(words)[np.cumsum(fresh) - 1])
 
 
 def _fault(text: TextFile, code: int, position: int, names: tuple[str, ...], number: str) -> InputError:
     line, column = text.locate(position)
     if text.has_bare_return(position):
         problem = BARE_RETURN_MESSAGE
-    elif code == small.BAD_NUMBER:
+    elif code == parsing.BAD_NUMBER:
         result = text.word(position).decode(errors="replace")[:40]
         problem = f"expected a finite number as the {number}, found {result!r}; correct the line"
     else:
-        few = "fewer" if code == small.FEW_COLUMNS else "more"
+        few = "fewer" if code == parsing.FEW_COLUMNS else "more"
         problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}; correct the line"
     return InputError(f"{text}, line {line}, column {column}: {problem}.")
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from deploy.export.hostile_models import linear, perceptron, rows, trees
 from deploy.export.test_properties import kernel_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
@@ -29,6 +28,7 @@ from corank.deploy.export.sql import exact_literal, literal
 from corank.deploy.export.target import ExportOptions
 from corank.deploy.export.verify import compare_scores
 from corank.errors import InputError
+from helpers.hostile_models import linear, perceptron, rows, trees
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 

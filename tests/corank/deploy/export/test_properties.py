@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from deploy.export.hostile_models import linear, numbers, perceptron, rows, trees
 
 from corank.data.queries import Queries
 from corank.deploy.export.describe import Description
@@ -21,6 +20,7 @@ from corank.deploy.export.scorers import CalibratedScorer, KernelScorer, TreeSco
 from corank.deploy.export.target import ExportOptions
 from corank.deploy.export.verify import compare_scores
 from corank.errors import InputError
+from helpers.hostile_models import linear, numbers, perceptron, rows, trees
 
 # `make test` runs every fourth case
 pytestmark = pytest.mark.thin(4)

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from deploy.export.hostile_models import linear, perceptron, trees
-from deploy.export.mock_engines import serving
 
 from corank.deploy.export.describe import Description
 from corank.deploy.export.export import TARGETS
 from corank.deploy.export.scorers import LinearScorer
 from corank.deploy.export.target import ExportOptions
 from corank.errors import InputError
+from helpers.hostile_models import linear, perceptron, trees
+from helpers.mock_engines import serving
 
 TOUR = Path(__file__).parents[4] / "docs" / "tours" / "deploy.md"
 

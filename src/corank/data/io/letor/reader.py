@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from corank._moved import old_parameters
-from corank.core.parsing import small as codes
-from corank.core.parsing.small import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
+from corank.core import parsing as codes
+from corank.core.parsing import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
 from corank.data.collection import Dataset, as_names, as_texts
 from corank.data.io.letor.pieces import Fault, ParseResult, Pieces
 from corank.data.io.letor.writer import write_letor as write_letor

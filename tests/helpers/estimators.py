@@ -18,7 +18,7 @@ from corank.models.lambdarank import LambdaRank
 from corank.models.linear import CRR, SPD, RankSVM
 from corank.models.pursuit import CoRankingPursuit, RankingPursuit
 from corank.models.rls import CoRankRLS, RankRLS, ViewRankRLS
-from plain_ranker import PlainRanker
+from helpers.plain_ranker import PlainRanker
 
 # between smaller leaves splits tie, and sums in single precision decide; random thresholds depend on numbers of rows
 LEAVES = {"min_sum_hessian_in_leaf": 10.0, "extra_trees": False}

@@ -9,9 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from lawful import LAWFUL, REPEATED
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import make_pipeline
 
 import corank
 from corank import registry
@@ -29,11 +27,11 @@ from corank.models.labels import (
     OnlineLabelRanker,
     PairwiseLabelRanker,
 )
-from corank.models.linear import CRR, LCRA, SPD
 from corank.models.ratings import Collaborative, ItemMean
 from corank.models.rls import CoRankRLS, RankRLS
 from corank.text import BM25, Corpus, LinkLearn, Links
-from some_ratings import events, some_ratings
+from helpers.estimators import LAWFUL, REPEATED
+from helpers.ratings import draw_ratings, events
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 QID = PROBLEM.qid
@@ -103,7 +101,7 @@ def _by_parts(make: Callable[[], Any]) -> Case:
 
 
 def _of_ratings(make: Callable[[], Any]) -> Case:
-    data = tuple(events(some_ratings(12, n_items, seed=n_items)) for n_items in (9, 6))
+    data = tuple(events(draw_ratings(12, n_items, seed=n_items)) for n_items in (9, 6))
     items, ratings, users = data[0]
     return Case(
         make,
@@ -193,12 +191,6 @@ LEARNERS: dict[str, Case] = {
     ),
     "fit_parts RankRLS": _by_parts(RankRLS),
     "fit_parts CoRankRLS": _by_parts(lambda: CoRankRLS(random_state=0)),
-    "fit_parts SPD": _by_parts(lambda: SPD("squared")),
-    "fit_parts SPD logistic": _by_parts(lambda: SPD("logistic", alpha=0.1)),
-    "fit_parts SPD hinge": _by_parts(lambda: SPD("hinge", n_steps=200, random_state=0)),
-    "fit_parts CRR": _by_parts(lambda: CRR(loss="squared")),
-    "fit_parts LCRA": _by_parts(lambda: LCRA(loss="squared", random_state=0)),
-    "fit_parts pipeline": _by_parts(lambda: make_pipeline(Landmarks(5, random_state=0), RankRLS())),
 }
 
 
@@ -215,12 +207,7 @@ def exported() -> dict[str, type]:
 
 
 # these go through the same code as another entry
-REPEATED_LEARNERS = frozenset(
-    [
-        "CalibratedLabelRanker sgd", "OnlineLabelRanker kernel", "fit_parts SPD", "fit_parts SPD hinge",
-        "fit_parts CRR", "fit_parts LCRA",
-    ]
-)  # fmt: skip
+REPEATED_LEARNERS = frozenset(["CalibratedLabelRanker sgd", "OnlineLabelRanker kernel"])
 
 
 def is_long(name: str) -> bool:

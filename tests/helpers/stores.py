@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from corank_lab.database.backends import open_database
-from some_postgres import PostgresServer
+from helpers.postgres import PostgresServer
 
 _numbers = itertools.count()
 

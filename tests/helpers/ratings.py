@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 
-def some_ratings(n_users=40, n_items=15, share=0.5, seed=0):
+def draw_ratings(n_users=40, n_items=15, share=0.5, seed=0):
     """CSR matrix of users × items; every user rated something, and a rating may be 0."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(n_users, 3)) @ rng.normal(size=(3, n_items)) + rng.normal(size=n_items)
