@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.deploy.export.scorers import LinearScorer, PerceptronScorer, Scorer, TreeScorer
+from corank.deploy.export.scorers import LinearScorer, Scorer, TreeScorer
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -60,62 +61,33 @@ def to_single(rows: Floats) -> Singles:
         return np.asarray(np.clip(rows, -LARGEST, LARGEST).astype(np.float32))
 
 
+def single_text(value: Any) -> str:
+    """Return the shortest decimal number that reads back as the nearest float32."""
+    with np.errstate(over="ignore"):
+        near = np.float32(value)
+    if not np.isfinite(near):
+        raise InputError(f"the model holds {float(value):g}, beyond the range of float32; rescale the features.")
+    return str(near)
+
+
 def gamma(n: int, unit: float = UNIT) -> float:
     """Return n u / (1 − n u), the relative error of n roundings; infinity if n u reaches 1."""
     return n * unit / (1.0 - n * unit) if n * unit < 1.0 else np.inf
 
 
-def single_bound(scorer: Scorer, rows: Floats, normalised: bool = False) -> Floats:
-    """Bound the error of a score that is summed in float32."""
+def single_bound(scorer: Scorer, rows: Floats, shift: float) -> Floats:
+    """Bound the error of a score that is summed in float32, and to which a constant is added."""
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(scorer, LinearScorer):
-            error, size = _linear(scorer, rows, normalised)
-        elif isinstance(scorer, TreeScorer):
+            filled = np.abs(np.nan_to_num(rows))
+            n, size = rows.shape[1], filled @ np.abs(scorer.weights) + abs(scorer.intercept)
+            error = gamma(n + 3) * size + TINY * (2 * n + 2 + filled.sum(axis=1))
+        else:
+            assert isinstance(scorer, TreeScorer)
             size = scorer.size(rows)
             error = gamma(scorer.trees.n_trees + 2) * size + TINY * (scorer.trees.n_trees + 2)
-        else:
-            assert isinstance(scorer, PerceptronScorer)
-            error, size = _perceptron(scorer, rows)
+        error = error + 2.0**-23 * (abs(shift) + np.abs(scorer.score(np.nan_to_num(rows))))
         return np.where(size < 0.25 * LARGEST, error, np.inf)
-
-
-def _linear(scorer: LinearScorer, rows: Floats, normalised: bool) -> tuple[Floats, Floats]:
-    filled = np.abs(np.nan_to_num(rows))
-    n = rows.shape[1]
-    if not normalised or scorer.normaliser is None:
-        size = filled @ np.abs(scorer.weights) + abs(scorer.intercept)
-        return gamma(n + 3) * size + TINY * (2 * n + 2 + filled.sum(axis=1)), size
-    norm = scorer.normaliser
-    spread = norm.second if norm.kind == "standard" else norm.second - norm.first
-    # relative error of a divisor, and what a rounded mean changes
-    divisor = UNIT + (UNIT * (np.abs(norm.first) + np.abs(norm.second)) / spread if norm.kind == "min_max" else 0.0)
-    gaps, steep = np.abs(np.nan_to_num(rows) - norm.first), np.abs(norm.weights / spread)
-    terms = gaps * steep
-    size = terms.sum(axis=1) + abs(norm.intercept) + np.abs(norm.first) @ steep
-    slack = 1.0 + gamma(n + 8)
-    error = gamma(n + 8) * terms.sum(axis=1) + slack * (terms @ (2.0 * divisor * np.ones(n)))
-    error = error + slack * UNIT * (np.abs(norm.first) @ steep) + gamma(n + 3) * abs(norm.intercept)
-    small = TINY * (2 * n + 2 + (gaps / np.abs(spread)).sum(axis=1) + np.abs(norm.weights).sum() + steep.sum())
-    return error + small, size
-
-
-def _perceptron(scorer: PerceptronScorer, rows: Floats) -> tuple[Floats, Floats]:
-    """Propagate errors through the layers; tanh and symlog change a difference by at most its size."""
-    scaled = np.abs(np.nan_to_num(rows) * scorer.scale)
-    out = np.abs(scorer.inputs(np.nan_to_num(rows)))
-    error = gamma(4) * (scaled + np.abs(scorer.shift)) + 8 * UNIT * (1.0 + out) + 4 * TINY
-    size = scaled.max(axis=1, initial=0.0) + np.abs(scorer.shift).max(initial=0.0)
-    last = len(scorer.weights) - 1
-    for i, (W, b) in enumerate(zip(scorer.weights, scorer.biases, strict=True)):
-        n = W.shape[0]
-        sums = (out + error) @ np.abs(W) + np.abs(b)
-        error = error @ np.abs(W) + gamma(n + 3) * sums + TINY * (2 * n + 2)
-        size = np.maximum(size, sums.max(axis=1))
-        if i < last:
-            # tanh is at most 1, and its result is rounded
-            error = error + 4 * UNIT
-            out = np.minimum(sums, 1.0)
-    return error[:, 0], size
 
 
 def double_bound(scorer: Scorer, rows: Floats, single_output: bool = False) -> Floats:

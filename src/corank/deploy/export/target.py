@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,40 @@ from corank.deploy.export.scorers import (
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]
+
+CONSTANT = "corank_constant"
+"""Feature of search engines that is 1 for every document; its weight is the shift of a linear model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """An engine or a format: `write` makes the files of a described model."""
+
+    name: str
+    label: str  # name of the engine
+    takes: str  # which models it can run
+    write: Callable[[Any, ExportOptions], Export]
+
+    def __call__(self, described: Any, options: ExportOptions) -> Export:
+        """Write the files."""
+        return self.write(described, options)
+
+
+TARGETS: dict[str, Target] = {}
+"""All targets by name."""
+
+
+W = TypeVar("W", bound=Callable[..., Any])
+
+
+def target(name: str, label: str, takes: str) -> Callable[[W], W]:
+    """Register the writer of a target; modules of `corank.deploy.export.targets` are found by themselves."""
+
+    def register(write: W) -> W:
+        TARGETS[name] = Target(name, label, takes, write)
+        return write
+
+    return register
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +108,12 @@ class Export:
     single: bool = True
 
 
+def require_no_constant(names: tuple[str, ...]) -> None:
+    """Raise `InputError` if a feature has the name of the constant one."""
+    if CONSTANT in names:
+        raise InputError(f"a feature is called {CONSTANT!r}, which the export uses; rename it.")
+
+
 def as_json(value: Any) -> bytes:
     """Return readable JSON; numbers are the shortest that read back."""
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
@@ -92,10 +132,26 @@ def kind_of(scorer: Scorer) -> str:
     return "a sum of several kinds of models" if isinstance(scorer, SumScorer) else "trees"
 
 
-def refuse(target: str, scorer: Scorer, takes: str, nearest: str) -> InputError:
+def refuse(name: str, scorer: Scorer, nearest: str) -> InputError:
     """Return the error for a scorer that a target does not support."""
     if isinstance(scorer, CalibratedScorer):
         nearest = "export without calibration (calibrated=False), which keeps the order of rows"
     elif isinstance(scorer, SumScorer | KernelScorer):
-        nearest = f"fit again with --for {target.lower()} (AutoRanker(deploy={target.lower()!r})), or {nearest}"
-    return InputError(f"{target} takes {takes}, but this is {kind_of(scorer)}; {nearest}.")
+        nearest = f"fit again with --for {name} (AutoRanker(deploy={name!r})), or {nearest}"
+    own = TARGETS[name]
+    return InputError(f"{own.label} takes {own.takes}, but this is {kind_of(scorer)}; {nearest}.")
+
+
+def walk_tree(node: Any, rows: NDArray[np.int64], leaves: NDArray[Any], look: Callable[[Any, Any], Any]) -> None:
+    """
+    Write the leaf that each row reaches in a tree of an engine's form.
+
+    look: returns the value of a leaf; or which of the rows go left at a node, and its children.
+    """
+    result = look(node, rows)
+    if not isinstance(result, tuple):
+        leaves[rows] = result
+        return
+    goes_left, left, right = result
+    walk_tree(left, rows[goes_left], leaves, look)
+    walk_tree(right, rows[~goes_left], leaves, look)

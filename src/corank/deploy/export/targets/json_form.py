@@ -31,7 +31,7 @@ from corank.deploy.export.scorers import (
     TreeScorer,
     missing_goes_left,
 )
-from corank.deploy.export.target import Export, ExportOptions
+from corank.deploy.export.target import Export, ExportOptions, target
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -46,6 +46,7 @@ console.log(JSON.stringify(rows.map((line) => String(score(model, row(line))))))
 """
 
 
+@target("json", "JSON", "all models")
 def write_json(described: Description, options: ExportOptions) -> Export:
     """Return the scorer as JSON, and the JavaScript file that reads it."""
     form = json_form(described, float(options.shift or 0.0))
