@@ -18,9 +18,8 @@ from corank.data.durable.atomic import atomic_file, require_no_input, require_pl
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid
 from corank.deploy.export.describe import Description, describe
-from corank.deploy.export.rounding import to_single
 from corank.deploy.export.scorers import LinearScorer, TreeScorer
-from corank.deploy.export.target import TARGETS, Export, ExportOptions
+from corank.deploy.export.target import TARGETS, Export, ExportOptions, to_single
 from corank.errors import InputError, suggest_names
 
 Floats = NDArray[np.float64]

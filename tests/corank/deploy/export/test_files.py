@@ -21,9 +21,8 @@ from corank.data.routing import fit_with_qid
 from corank.deploy.export import TARGETS, export_model
 from corank.deploy.export.describe import Description
 from corank.deploy.export.export import compare_scores, make_export
-from corank.deploy.export.rounding import above32, floor32
 from corank.deploy.export.scorers import CalibratedScorer, LinearScorer, SumScorer, TreeScorer
-from corank.deploy.export.target import ExportOptions
+from corank.deploy.export.target import ExportOptions, above32, floor32
 from corank.deploy.export.targets.json_form import run_node
 from corank.deploy.export.targets.sql import exact_literal, literal
 from corank.errors import InputError

@@ -2,7 +2,7 @@
 Random models times hostile rows, in every engine's arithmetic: no changed order that its precision does not explain.
 
 Explained are pairs that the features, rounded to float32, order otherwise, and pairs whose exact scores differ by at
-most the proven bounds of the two rows, see `corank.deploy.export.rounding`. The bound itself is tested row by row.
+most the proven bounds of the two rows, see `corank.deploy.export.target`. The bound itself is tested row by row.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import pytest
 from corank.data.queries import Queries
 from corank.deploy.export.describe import Description
 from corank.deploy.export.export import TARGETS, compare_scores
-from corank.deploy.export.rounding import to_single
 from corank.deploy.export.scorers import CalibratedScorer, KernelScorer, TreeScorer, add
-from corank.deploy.export.target import ExportOptions
+from corank.deploy.export.target import ExportOptions, to_single
 from corank.errors import InputError
 from helpers.hostile_models import linear, numbers, perceptron, rows, trees
 

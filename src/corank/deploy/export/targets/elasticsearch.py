@@ -16,17 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.deploy.export.describe import Description
-from corank.deploy.export.rounding import above32, single_bound, single_text, to_single
 from corank.deploy.export.scorers import LinearScorer, TreeScorer, missing_goes_left
 from corank.deploy.export.target import (
     CONSTANT,
     TARGETS,
     Export,
     ExportOptions,
+    above32,
     as_json,
     refuse,
     require_no_constant,
+    single_bound,
+    single_text,
     target,
+    to_single,
     walk_tree,
 )
 

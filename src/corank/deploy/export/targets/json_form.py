@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.deploy.export.describe import Description
-from corank.deploy.export.rounding import double_bound
 from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
@@ -31,7 +30,7 @@ from corank.deploy.export.scorers import (
     TreeScorer,
     missing_goes_left,
 )
-from corank.deploy.export.target import Export, ExportOptions, target
+from corank.deploy.export.target import Export, ExportOptions, double_bound, target
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]

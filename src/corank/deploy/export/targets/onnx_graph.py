@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.deploy.export.describe import Description
-from corank.deploy.export.rounding import DOUBLE, LARGEST, TINY, UNIT, double_bound, floor32, to_single
 from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
@@ -26,7 +25,18 @@ from corank.deploy.export.scorers import (
     TreeScorer,
     missing_goes_left,
 )
-from corank.deploy.export.target import Export, ExportOptions, target
+from corank.deploy.export.target import (
+    DOUBLE,
+    LARGEST,
+    TINY,
+    UNIT,
+    Export,
+    ExportOptions,
+    double_bound,
+    floor32,
+    target,
+    to_single,
+)
 from corank.errors import import_extra
 
 Floats = NDArray[np.float64]

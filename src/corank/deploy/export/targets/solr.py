@@ -17,16 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.deploy.export.describe import Description
-from corank.deploy.export.rounding import floor32, single_bound, single_text, to_single
 from corank.deploy.export.scorers import LinearScorer, TreeScorer
 from corank.deploy.export.target import (
     CONSTANT,
     Export,
     ExportOptions,
     as_json,
+    floor32,
     refuse,
     require_no_constant,
+    single_bound,
+    single_text,
     target,
+    to_single,
     walk_tree,
 )
 from corank.errors import InputError

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from corank.core.models.trees import MISSING_ZERO, ZERO
 from corank.deploy.export.describe import Description
-from corank.deploy.export.rounding import double_bound
 from corank.deploy.export.scorers import LinearScorer, Scorer, SumScorer, TreeScorer, missing_goes_left
-from corank.deploy.export.target import Export, ExportOptions, refuse, target
+from corank.deploy.export.target import Export, ExportOptions, double_bound, refuse, target
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]

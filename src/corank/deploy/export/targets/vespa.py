@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.deploy.export.describe import Description
-from corank.deploy.export.rounding import double_bound
 from corank.deploy.export.scorers import LinearScorer, TreeScorer, missing_goes_left
-from corank.deploy.export.target import Export, ExportOptions, as_json, target, walk_tree
+from corank.deploy.export.target import Export, ExportOptions, as_json, double_bound, target, walk_tree
 from corank.deploy.export.targets.onnx_graph import INPUT, OUTPUT, make_graph, onnx_bound, run_onnx
 from corank.errors import InputError, import_extra
 

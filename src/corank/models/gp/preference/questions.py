@@ -42,7 +42,7 @@ PAIR_STRATEGIES = {
     "entropy": PairStrategy(ENTROPY, has_gain=True), "bald": PairStrategy(BALD, has_gain=True),
     "uncertainty": PairStrategy(UNCERTAINTY), "order": PairStrategy(ORDER), "random": PairStrategy(None),
 }  # fmt: skip
-"""Strategies by name; `corank.choices.PAIR_STRATEGIES` describes them."""
+"""Strategies by name; `corank.parameters.PAIR_STRATEGIES` describes them."""
 
 # largest number of pairs that are valued; if there are more, this many are drawn at random
 MAX_PAIRS = 2_000_000
