@@ -136,8 +136,6 @@ FUSION_STRATEGIES = {
 PAIR_STRATEGIES = {
     "entropy": "Largest expected decrease of the entropy of f",
     "bald": "Largest mutual information of the answer and f",
-    "uncertainty": "Most uncertain order",
-    "order": "Largest expected decrease of the entropy of the orders of all pairs",
     "random": "Random pairs",
 }
 """Strategies of `corank.models.gp.preference.questions`."""

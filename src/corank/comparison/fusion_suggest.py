@@ -100,9 +100,7 @@ def _probabilities(scores: Floats, lists: RetrievedLists, y: Floats, k: int, rng
     if len(judged) < 2:
         return equal
     values = judged.ndcg(scores)
-    draws = Expectation.of({str(b): values[:, b] for b in range(values.shape[1])}, {}, rng).draws
-    is_best = draws >= draws.max(axis=1, keepdims=True)
-    p: Floats = (is_best / is_best.sum(axis=1, keepdims=True)).mean(axis=0)
+    p = Expectation.of({str(b): values[:, b] for b in range(values.shape[1])}, {}).p_best(rng)
     return (1.0 - UNKNOWN) * p + UNKNOWN * equal
 
 

@@ -142,7 +142,7 @@ def _judges(journal: PreferenceJournal, items: Items) -> dict[str, PreferenceAns
 
 def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
     from corank.data import read_items, require_no_input, require_text_place, suffix_of
-    from corank_lab.database.entries import journal_paths
+    from corank_lab.database.journal import journal_paths
     from corank_lab.preferences.ranking import agreement, write_ranking
 
     if suffix_of(target) != ".csv":

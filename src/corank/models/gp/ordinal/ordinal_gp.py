@@ -34,7 +34,7 @@ from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes, is_ascending
 from corank.models.gp.ep.features import basis_features, basis_size, exact, on_basis
 from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ep.likelihoods import IntervalProbit
+from corank.models.gp.ep.likelihoods import IntervalProbability
 from corank.models.gp.ep.process import PosteriorProcess, ProcessRanker
 from corank.models.gp.ep.propagation import Sites
 from corank.models.gp.ordinal.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
@@ -262,7 +262,7 @@ class OrdinalGP(ProcessRanker):
         if self._check_prior(prior):
             mean = self._add_prior(self.amplitude_ * mean, prior) / self.amplitude_
         lo, hi = ends_of(self.thresholds_)
-        shares = IntervalProbit(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
+        shares = IntervalProbability(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def predict_level(
