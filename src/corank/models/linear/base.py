@@ -21,7 +21,6 @@ from corank.base.pairs.sampling import DRAWS
 from corank.base.solvers.least_squares import MAX_DENSE, MAX_SUMS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.solution import Range, unit_range
-from corank.choices import Draw, Missing, QueryWeight, Rate, Solver
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import SGDPlan
 from corank.core.rows.scaled import factors_of, plain
@@ -41,7 +40,21 @@ from corank.models.linear.descent import (
     require_stored,
     train,
 )
-from corank.parameters import Rules, boolean, integer, n_jobs, none, number, one_of, seed
+from corank.parameters import (
+    Draw,
+    Missing,
+    QueryWeight,
+    Rate,
+    Rules,
+    Solver,
+    boolean,
+    integer,
+    n_jobs,
+    none,
+    number,
+    one_of,
+    seed,
+)
 
 Floats = NDArray[np.float64]
 
@@ -140,12 +153,7 @@ def logistic(margins: Floats) -> Floats:
 
 @dataclass(eq=False, repr=False)
 class LinearDescent(Ranker):
-    """
-    Linear ranker learnt by stochastic descent, or by an exact solver where that is cheaper.
-
-    `view_columns` and `has_exact_solver` are steps of a fit that do not change the model; `corank.deploy.fit_parts`
-    uses them.
-    """
+    """Linear ranker learnt by stochastic descent, or by an exact solver where that is cheaper."""
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
