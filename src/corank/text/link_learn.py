@@ -30,7 +30,7 @@ from corank.parameters import Rules, boolean, integer, none, number, one_of, rng
 from corank.text.corpus import Corpus, Index, tiny_corpus
 from corank.text.links import Links
 from corank.text.network import LinearNetwork, Network
-from corank.text.training import index_of, train
+from corank.text.training import Networks, index_of, train
 
 
 @shared_parameters
@@ -121,6 +121,9 @@ class LinkLearn(Estimator):
         "to_index": lambda model, X: model.to_index(tiny_corpus()).weights,
     }
 
+    networks_: Networks = field(init=False)
+    n_iter_: int = field(init=False)
+    objective_trace_: NDArray[np.float64] = field(init=False)
     validation_errors_: NDArray[np.float64] = field(init=False)
 
     n_hidden: int = 10

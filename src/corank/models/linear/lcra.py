@@ -19,7 +19,7 @@ with coupled views. This is not in the paper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -139,6 +139,10 @@ class LCRA(LinearDescent):
     _predictions: ClassVar[Predictions] = {
         "predict_views": lambda model, X: model.predict_views(X),
     }
+
+    views_: list[View] = field(init=False)
+    view_coefs_: Floats = field(init=False)
+    view_gap_: float = field(init=False)
 
     views: Any = 2
     coupling: float = 0.1
