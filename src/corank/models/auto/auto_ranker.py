@@ -9,7 +9,7 @@ The candidates with a weight are then fitted to all judgements, and the score of
 
 w_m and s_m are fixed by ``fit``. The score of a row does not depend on the other rows of a call of ``predict``, unless
 a member sees columns as ranks inside the query. Such members join only if the average with them is better on left-out
-queries by half a standard error.
+queries by a standard error.
 
 With a prior s₀, candidate m learns f_m = c_m s₀ + g_m, with c_m the least-squares slope of the judgements on the prior
 (see `corank.base.priors`), and s₀ is a candidate by itself. The sum is divided by the total factor of s₀, so that
@@ -54,6 +54,7 @@ from corank.models.auto.left_out import (
     spread_inside,
 )
 from corank.models.auto.trials import Trial, Trials
+from corank.models.auto.unjudged import TREATMENTS, treat_unjudged
 from corank.models.rls import RankRLS
 from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
 from corank.progress import progress
@@ -69,7 +70,7 @@ _NESTED_PARTS, _NESTED_REPEATS = 5, 1
 _IMPORTANCE_ROWS = 100
 # the average with members that see ranks is tried if their best correlation with the grades is at most this far below
 # that of others, and chosen if it is better by this number of standard errors
-_NEAR, _ERRORS = 0.05, 0.5
+_NEAR, _ERRORS = 0.05, 1.0
 # smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
 _CONTRADICTED = 1e-6
 
@@ -88,6 +89,7 @@ class FittedAutoRanker:
     reads_ranks: NDArray[np.bool_] | None = None
     deploy_cost: Floats | None = None
     column_importances: Floats | None = None
+    unjudged: str | None = None
 
 
 @shared_parameters
@@ -112,6 +114,10 @@ class AutoRanker(Ranker):
         others are still tried, and `deploy_cost_` is what the restriction costs.
     metric : str, optional
         Metric of left-out queries; None means nDCG@10 for whole grades from 0 to 10, else the disagreement error.
+    unjudged : {"auto", "missing", "irrelevant", "pooled"}
+        What unjudged rows of judged queries count as, see `corank.data.PoolPolicy`: nothing, irrelevant (at most 100 of
+        each query), or irrelevant where the pool reached, estimated from the ranks of judged rows in each column.
+        "auto" takes what ranks the judged rows of left-out queries best, and nothing in doubt.
     {missing}
     {random_state}
     {verbose}
@@ -134,6 +140,8 @@ class AutoRanker(Ranker):
         Which members see each column as its rank inside the query; only if some do.
     coef_ : array of shape (n_features,)
         Weights of the columns, if all members are linear.
+    unjudged_ : str
+        What unjudged rows count as, and why; only if there are any in judged queries.
     deploy_cost_ : array of shape (3,)
         Metric of the average of all candidates minus that of those which the target of `deploy` can run, and its 95 %
         interval; only with `deploy`.
@@ -160,6 +168,7 @@ class AutoRanker(Ranker):
         "candidates": items | none,
         "deploy": text | none,
         "metric": text | none,
+        "unjudged": one_of(*TREATMENTS),
         "missing": one_of(*MISSING),
         "random_state": seed,
         "verbose": boolean,
@@ -172,6 +181,7 @@ class AutoRanker(Ranker):
     reads_ranks_: NDArray[np.bool_]
     deploy_cost_: Floats
     column_importances_: Floats
+    unjudged_: str
 
     def __init__(
         self,
@@ -180,6 +190,7 @@ class AutoRanker(Ranker):
         candidates: Any = None,
         deploy: str | None = None,
         metric: str | None = None,
+        unjudged: str = "auto",
         missing: str = "mean",
         random_state: Any = None,
         verbose: bool = False,
@@ -188,6 +199,7 @@ class AutoRanker(Ranker):
         self.candidates = candidates
         self.deploy = deploy
         self.metric = metric
+        self.unjudged = unjudged
         self.missing = missing
         self.random_state = random_state
         self.verbose = verbose
@@ -208,7 +220,9 @@ class AutoRanker(Ranker):
             )
             raise InputError(f"deploy is {self.deploy!r}, but there is {result}, which no engine has; {do}.")
         left_out = ValidationFolds.of(data, self.metric, for_folds)
-        work = Trials(data, left_out, int(for_seed.integers(1 << 31)), self.time_limit)
+        seed_ = int(for_seed.integers(1 << 31))
+        data, left_out, sentence = treat_unjudged(data, left_out, self.unjudged, seed_)
+        work = Trials(data, left_out, seed_, self.time_limit)
         candidates = chosen_candidates(self.candidates, data)
         n_fits = 1 + (0 if left_out is None else left_out.n_folds)
         with progress(len(candidates) * n_fits, "fits", self.verbose) as advance:
@@ -238,7 +252,7 @@ class AutoRanker(Ranker):
                 lists=_list_kind(left_out, data),
             )  # fmt: skip
             fitted = _combined(work, trials, weights, spreads, board, estimate, advance)
-            return replace(fitted, deploy_cost=cost)
+            return replace(fitted, deploy_cost=cost, unjudged=sentence)
 
     def _groups(self, trials: list[Trial]) -> list[NDArray[np.int64]]:
         """Return the groups of candidates whose averages are compared; one group without those that see ranks first."""
@@ -366,6 +380,8 @@ class AutoRanker(Ranker):
                 f" Only what {self.deploy} can run was averaged, which costs {cost:.3f} ({low:.3f} to {high:.3f}) of "
                 f"{board.metric} against all candidates."
             )
+        if hasattr(self, "unjudged_"):
+            words += f" {self.unjudged_}"
         if not self.scores_rows_alone:
             words += " Members see ranks of columns inside the query: predict needs qid and all rows of each query."
         if self.skipped_:

@@ -43,7 +43,7 @@ _MANY_ROWS, _SMALL_TREES, _LARGE_TREES = 1000, (50, 8, 0.2), (100, 16, 0.1)
 # columns of sparse rows up to which trees and kernels are tried
 _MAX_SPARSE_COLUMNS = 2000
 # numbers of a problem up to which columns are ranked
-_MAX_RANKED = 1 << 24
+MAX_RANKED = 1 << 24
 # sum of squared deviations, relative to the sum of squares, that is all rounding errors
 _ROUNDING = 1e-20
 # mean squared distance of two rows in the space of a radial kernel whose width is the median distance: 2 (1 − 1/e)
@@ -73,7 +73,7 @@ class Candidate:
             return False
         if self.needs_sparse and not sparse.issparse(data.X):
             return False
-        if self.by_ranks and (sparse.issparse(data.X) or data.n_rows * data.n_features > _MAX_RANKED):
+        if self.by_ranks and (sparse.issparse(data.X) or data.n_rows * data.n_features > MAX_RANKED):
             return False
         return not (self.needs_dense and sparse.issparse(data.X) and data.n_features > _MAX_SPARSE_COLUMNS)
 

@@ -190,8 +190,6 @@ def test_ranks_inside_the_query_are_read_if_scales_differ_between_queries(tmp_pa
     explained = explain(model, rows, (0, 1), qid=QID)
     scores = model.predict(rows, QID)
     assert explained.contributions.sum() == pytest.approx(scores[0] - scores[1])
-    # columns in steps of one scale need no ranks
-    assert not hasattr(AutoRanker(candidates=[*plain, "ranks"], random_state=0).fit(X, Y, qid=QID), "reads_ranks_")
 
 
 def test_exports_and_explanations_are_those_of_the_parts(tmp_path):
@@ -286,3 +284,29 @@ def test_importances_of_linear_averages_are_those_of_weights():
     np.testing.assert_allclose(model.feature_importances_, expected / expected.sum(), rtol=1e-9)
     bent = AutoRanker(candidates=["gaussian-weak", "trees"], random_state=0).fit(X, BENT_Y, qid=QID)
     assert set(np.argsort(-bent.feature_importances_)[:2]) == {0, 1}
+
+
+def test_the_treatment_of_unjudged_rows_is_what_ranks_judged_rows_of_left_out_queries_best():
+    """Rows that nobody judged are the lowest of column 0, which among the judged ones seems to be worth nothing."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(30), 20)
+    rows = rng.normal(size=(600, 4))
+    grades = ((rows[:, 0] > 0.5) & (rows[:, 1] > -0.5)).astype(float)
+    judged = np.concatenate([np.argsort(np.argsort(-rows[q == qid, 0])) < 8 for q in range(30)])
+    y = np.where(judged, grades, np.nan)
+    model = AutoRanker(candidates=["linear"], random_state=0).fit(rows, y, qid=qid)
+    names = ("missing", "irrelevant", "pooled")
+    each = {u: AutoRanker(candidates=["linear"], unjudged=u, random_state=0).fit(rows, y, qid=qid) for u in names}
+    values = {name: float(other.estimate_[0]) for name, other in each.items()}
+    chosen = [name for name in names if (each[name].predict(rows) == model.predict(rows)).all()]
+    assert f"{values[chosen[0]]:.3f}" in model.unjudged_
+    assert model.unjudged_ in model.summary()
+    assert values[chosen[0]] == max(values.values()) or chosen[0] == "missing"
+    # by hand: unjudged rows are irrelevant
+    filled = corank.RankRLS(each["irrelevant"].members_[0].alpha).fit(rows, np.nan_to_num(y), qid=qid)
+    scores = each["irrelevant"].predict(rows)
+    np.testing.assert_allclose(np.corrcoef(filled.predict(rows), scores)[0, 1], 1.0)
+    whole = AutoRanker(candidates=["linear"], random_state=0).fit(rows[judged], grades[judged], qid=qid[judged])
+    assert not hasattr(whole, "unjudged_")
+    alone = AutoRanker(candidates=["linear"], random_state=0).fit(rows, np.where(qid < 5, grades, np.nan), qid=qid)
+    assert not hasattr(alone, "unjudged_")
