@@ -1,11 +1,11 @@
 """
 The rule of AutoRanker's average, replayed over stored scores of its candidates.
 
-    python benchmarks/bench_auto_choice.py scores --draws 0 5      # store what the folder does not hold yet, and compare
-    python benchmarks/bench_auto_choice.py scores --collections    # each collection beside its best single method
+    python benchmarks/bench_auto_choice.py scores --draws 0 5    # store what the folder does not hold, and compare
+    python benchmarks/bench_auto_choice.py scores --collections  # each collection beside its best single method
 
-For each collection, number of judged queries and draw of `auto_collections.split`, a file of the folder holds the scores
-that every candidate gives to left-out rows and to test rows. With --more, it also holds least squares on columns
+For each collection, number of judged queries and draw of `auto_collections.split`, a file of the folder holds the
+scores that every candidate gives to left-out rows and to test rows. With --more, it also holds least squares on columns
 standardised inside queries, on columns together with their ranks, and with the mean or the best column as prior. A
 rule of the average then costs milliseconds. LightGBM is stored with its scores of test rows only.
 """
@@ -112,8 +112,9 @@ def store(name: str, size: str, draw: int, path: Path, more: bool) -> None:
         scores[f"on {kind}"] = inside, fit_on_prior(kind, work._alpha, data)(test.X)
     F, T = (np.column_stack(part) for part in zip(*scores.values(), strict=True))
     np.savez_compressed(
-        path, names=list(scores), F=F, T=T, lightgbm=lightgbm_fit(train, draw).predict(test.X), y=train.y[left_out.rows],
-        lists=left_out.lists, folds=left_out.folds, test_y=test.y, test_qid=test.qid, metric=left_out.metric,
+        path, names=list(scores), F=F, T=T, lightgbm=lightgbm_fit(train, draw).predict(test.X),
+        y=train.y[left_out.rows], lists=left_out.lists, folds=left_out.folds, test_y=test.y,
+        test_qid=test.qid, metric=left_out.metric,
     )  # fmt: skip
 
 
@@ -223,9 +224,8 @@ def collections(draws: list[Stored]) -> None:
     """Print the rule beside the best candidate in hindsight and LightGBM, for each collection and size."""
     ours, trees = means(draws, Stored.chosen), means(draws, RULES["LightGBM"])
     single = {name: means(draws, lambda draw, name=name: draw.singles[name]) for name in CANDIDATES}  # type: ignore[misc]
-    print(
-        "| collection | judged | AutoRanker | best single | | difference | LightGBM |\n|---|---|---:|---|---:|---:|---:|"
-    )
+    print("| collection | judged | AutoRanker | best single | | difference | LightGBM |")
+    print("|---|---|---:|---|---:|---:|---:|")
     n_below, n_cells = 0, 0
     for size in ours:
         for name, value in sorted(ours[size].items()):
