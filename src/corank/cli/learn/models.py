@@ -195,7 +195,7 @@ def parse_loop(loop: str | None) -> tuple[str | None, str | None]:
     if loop is None:
         return None, None
     if loop not in LOOPS:
-        raise InputError(f"--loop {loop!r} is unknown; {suggest_names(loop, LOOPS)}.")
+        raise InputError(f"--loop {loop!r} is unknown; {suggest_names(loop, list(LOOPS))}.")
     return LOOPS[loop]
 
 

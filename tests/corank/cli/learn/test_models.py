@@ -93,7 +93,7 @@ def test_loops_name_weights_of_queries_and_draws():
 
 
 def test_an_unknown_loop_gets_the_nearest():
-    with pytest.raises(InputError, match=r"--loop 'roww' is unknown; .*rows"):
+    with pytest.raises(InputError, match=r"--loop 'roww' is unknown; did you mean 'rows'"):
         parse_loop("roww")
 
 
