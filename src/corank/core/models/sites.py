@@ -149,8 +149,8 @@ def matched(mean, c, tau, nu, lo, hi, noise, weight, shares, ratios):  # type: i
 
 
 @jit
-def match_parallel(means, variances, lo, hi, noise, shares, ratios, weight, tau, nu, new_tau, new_nu):  # type: ignore[no-untyped-def]
-    """Update all sites in parallel, to `new_tau` and `new_nu`; return the largest change and the norm of all."""
+def match_sites(means, variances, lo, hi, noise, shares, ratios, weight, tau, nu, new_tau, new_nu):  # type: ignore[no-untyped-def]
+    """Update all sites, to `new_tau` and `new_nu`; return the largest change and the norm of all."""
     largest, squares = 0.0, 0.0
     for k in range(len(tau)):
         new_tau[k], new_nu[k], change = matched(
@@ -158,44 +158,6 @@ def match_parallel(means, variances, lo, hi, noise, shares, ratios, weight, tau,
         )
         largest = max(largest, change)
         squares += change * change
-    return largest, math.sqrt(squares)
-
-
-@jit
-def match_sequential(R, left, right, lo, hi, noise, shares, ratios, weight, tau, nu, step, cov, mu):  # type: ignore[no-untyped-def]
-    """
-    Update sites in sequence, each with a rank-one update of the posterior of w, f = R w; return as `match_parallel`.
-
-    tau, nu (m,), cov (r, r), mu (r,): changed in place.
-    step: damping factor.
-    """
-    r = R.shape[1]
-    a, s = np.empty(r), np.empty(r)
-    largest, squares = 0.0, 0.0
-    for k in range(len(tau)):
-        for j in range(r):
-            a[j] = R[left[k], j] - (R[right[k], j] if right[k] >= 0 else 0.0)
-        c, mean = 0.0, 0.0
-        for i in range(r):
-            total = 0.0
-            for j in range(r):
-                total += cov[i, j] * a[j]
-            s[i] = total
-            c += total * a[i]
-            mean += mu[i] * a[i]
-        c = max(c, 0.0)
-        t, h, change = matched(mean, c, tau[k], nu[k], lo[k], hi[k], noise[k], weight[k], shares, ratios)
-        more_tau, more_nu = step * (t - tau[k]), step * (h - nu[k])
-        largest = max(largest, change)
-        squares += change * change
-        tau[k] += more_tau
-        nu[k] += more_nu
-        factor = 1.0 / (1.0 + weight[k] * more_tau * c)
-        change = factor * weight[k] * (more_nu - more_tau * mean)
-        for i in range(r):
-            mu[i] += change * s[i]
-            for j in range(r):
-                cov[i, j] -= factor * weight[k] * more_tau * s[i] * s[j]
     return largest, math.sqrt(squares)
 
 

@@ -7,10 +7,9 @@ with b_k = e_left − e_right (a preference) or e_left (a grade of one item). Ea
 scalar g = bᵀf: the 2 × 2 matrices of the paper have rank one and are never built. The posterior of w has the precision
 Λ = Λ0 + RᵀSR, S = Bᵀ diag(weight τ) B. Λ is never below Λ0, so its Cholesky factor exists even for duplicate rows.
 
-A parallel sweep costs one Cholesky factor, O(n r² + m r) for n items, m sites and r columns of R, and is damped if the
-sites oscillate. A sequential sweep makes rank-one updates, O(m r²), and is used for few sites. A site of weight w
-represents w equal sites with the same τ and ν, at the cost of one. Sweeps run in the smallest space that contains the
-sites: over the items they name, or over their own scalars if those are fewer. The fixed point is the same.
+A sweep updates all sites with one Cholesky factor, O(n r² + m r) for n items, m sites and r columns of R, and is damped
+if the sites oscillate. A site of weight w represents w equal sites with the same τ and ν, at the cost of one. Sweeps run
+in the smallest space that contains the sites: over the items they name, or over their own scalars if those are fewer.
 
     log Z = ½ hᵀμ − ½ log|Λ|/|Λ0| + Σ_k weight_k (log Z_k − log ∫ cavity_k · site_k)
 
@@ -40,8 +39,6 @@ Integers = NDArray[np.int64]
 # convergence: largest change of a site's marginal posterior in a sweep, in standard deviations
 TOLERANCE = 1e-7
 MAX_SWEEPS = 400
-# sequential sweeps are used for at most this many sites
-FEW = 16
 # directions with less than this share of the largest variance are rounding errors
 RANK = 1e-13
 # the same while hyper-parameters are learnt: the evidence changes by less than it differs between samples of answers
@@ -184,7 +181,7 @@ class Sweeps:
         """Update τ and ν in place; return the largest change, infinite while weights are limited."""
         heaviest = float(self.sites.weight.max(initial=0.0))
         sites = replace(self.sites, weight=np.minimum(self.sites.weight, self.max_weight))
-        gap = self.sequential(sites, tau, nu) if len(sites) <= FEW else self.parallel(sites, tau, nu)
+        gap = self.sweep(sites, tau, nu)
         if self.max_weight >= heaviest:
             return gap
         if gap < _SETTLED:
@@ -192,13 +189,13 @@ class Sweeps:
             self.history.clear()
         return np.inf
 
-    def parallel(self, s: Sites, tau: Floats, nu: Floats) -> float:
+    def sweep(self, s: Sites, tau: Floats, nu: Floats) -> float:
         """Update all sites with one Cholesky factor; O(n r² + m r)."""
         m = len(s)
         mu, factor, _ = assemble(self.R, s, tau, nu, np.eye(self.R.shape[1]))
         means, variances = scalars(self.R, s, mu, factor)
         now, change = np.concatenate([tau, nu]), np.empty(2 * m)
-        gap, size = kernels.match_parallel(means, variances, *s.intervals, s.weight, tau, nu, change[:m], change[m:])
+        gap, size = kernels.match_sites(means, variances, *s.intervals, s.weight, tau, nu, change[:m], change[m:])
         change -= now
         self.damp(size, is_near=gap < _NEAR)
         move = self.step * change
@@ -211,16 +208,6 @@ class Sweeps:
                 move = accelerated
         np.maximum(now[:m] + move[:m], 0.0, out=tau)
         nu[:] = now[m:] + move[m:]
-        return float(gap)
-
-    def sequential(self, s: Sites, tau: Floats, nu: Floats) -> float:
-        """Update one site after another with rank-one steps; O(m r²)."""
-        mu, factor, _ = assemble(self.R, s, tau, nu, np.eye(self.R.shape[1]))
-        inverse = linalg.solve_triangular(factor, np.eye(len(mu)), lower=True, check_finite=False)
-        cov = inverse.T @ inverse
-        arguments = self.R, s.left, s.right, *s.intervals, s.weight, tau, nu, self.step
-        gap, size = kernels.match_sequential(*arguments, cov, mu)
-        self.damp(size, is_near=gap < _NEAR)
         return float(gap)
 
     def damp(self, size: float, *, is_near: bool) -> None:
