@@ -93,9 +93,11 @@ def tilted(m, v, lo, hi, noise, shares, ratios):  # type: ignore[no-untyped-def]
     """
     For g ~ N(m, v): log P(lo < g + e < hi), where the variance of e is noise · ratios_i with the probability shares_i.
 
-    Also returns its derivatives by m, the variance, lo and hi, minus the second by m (κ), 1 − v κ, and that by noise.
+    Also returns its derivatives by m, v, lo and hi, minus the second by m (κ), that by noise, and 1 − v κ, which is
+    summed without cancellation.
     """
-    log_z, of_m, of_var, of_lo, of_hi, curvature, of_noise, kept = -math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0
+    log_z, of_m, of_var, of_lo, of_hi, curvature, of_noise, kept = -math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    spread = 0.0  # variance of the derivatives by m over the components
     for i in range(len(shares)):
         total = v + noise * ratios[i]
         s = math.sqrt(total)
@@ -103,21 +105,18 @@ def tilted(m, v, lo, hi, noise, shares, ratios):  # type: ignore[no-untyped-def]
         log_i, shift, shrink, left = between(a, b, (hi - lo) / s)
         low = 0.0 if a == -math.inf else -math.exp(-0.5 * a * a - _LOG_ROOT_TWO_PI - log_i) / s
         high = 0.0 if b == math.inf else math.exp(-0.5 * b * b - _LOG_ROOT_TWO_PI - log_i) / s
-        second = (shift * shift - shrink) / total
-        if len(shares) == 1:
-            # without the cancellation of 1 − v κ
-            kept = (noise * ratios[i] + v * left) / total
-            return log_i, shift / s, 0.5 * second, low, high, shrink / total, 0.5 * second * ratios[i], kept
         log_i += math.log(shares[i])
         largest = max(log_z, log_i)
         new = largest + math.log(math.exp(log_z - largest) + math.exp(log_i - largest))
-        before, now = math.exp(log_z - new), math.exp(log_i - new)
-        log_z, of_m = new, before * of_m + now * shift / s
-        of_lo, of_hi = before * of_lo + now * low, before * of_hi + now * high
-        of_var = before * of_var + 0.5 * now * second
-        of_noise = before * of_noise + 0.5 * now * second * ratios[i]
-    curvature = max(of_m * of_m - 2.0 * of_var, 0.0)
-    return log_z, of_m, of_var, of_lo, of_hi, curvature, of_noise, 1.0 - v * curvature
+        # posterior probabilities of the components before, and of this one
+        p, q = math.exp(log_z - new), math.exp(log_i - new)
+        spread = p * spread + p * q * (of_m - shift / s) ** 2
+        second = 0.5 * (shift * shift - shrink) / total
+        log_z, of_m = new, p * of_m + q * shift / s
+        of_var, of_noise = p * of_var + q * second, p * of_noise + q * second * ratios[i]
+        of_lo, of_hi = p * of_lo + q * low, p * of_hi + q * high
+        curvature, kept = p * curvature + q * shrink / total, p * kept + q * (noise * ratios[i] + v * left) / total
+    return log_z, of_m, of_var, of_lo, of_hi, max(curvature - spread, 0.0), of_noise, kept + v * spread
 
 
 @jit
