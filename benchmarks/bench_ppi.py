@@ -69,9 +69,8 @@ def main() -> None:
         "corank, like these": lambda *data: corank(*data, these=False),
         "corank, these": lambda *data: corank(*data, these=True),
     }
-    print(
-        "| judge | gold queries | method | error | coverage | width | ms of a draw |\n|---|---:|---|---:|---:|---:|---:|"
-    )
+    print("| judge | gold queries | method | error | coverage | width | ms of a draw |")
+    print("|---|---:|---|---:|---:|---:|---:|")
     means = defaultdict(list)
     for path, C in zip(paths, judges, strict=True):
         for n in SIZES:
