@@ -57,7 +57,7 @@ def online_bytes(n_features=3, ranker=None, *, prior=False):
 
 
 @contextlib.contextmanager
-def running(store, rules=None, *, models=(), rate=1e6, **options):
+def running(store, rules=None, *, models=(), rate=1e6):
     """
     A client of a service that runs in this process.
 
@@ -67,13 +67,12 @@ def running(store, rules=None, *, models=(), rate=1e6, **options):
     for name, kind, content in models:
         service.registry.add(name, kind, content, {})
     keys = Keys(store, rate)
-    client = ServiceClient(ServiceApp(service, keys, **options), keys.add("test", SCOPES))
+    client = ServiceClient(ServiceApp(service, keys), keys.add("test", SCOPES))
     service.start()
     try:
         yield client
     finally:
         client.close()
-        client.app.close()
         service.close()
 
 

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 from corank import cli
 from corank.errors import InputError
 from corank_lab.api.log import TABLES, EventLog, NewEvent
-from corank_lab.database.backends import SqliteDatabase, open_database, recover
+from corank_lab.database.backends import SqliteDatabase, open_database
 from corank_lab.database.connections import LostError
+from corank_lab.database.transfer import recover
 from corank_lab.pages.app import create_app
 from faults.flip import flip_many
 from helpers.api import running

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from corank_lab.database.backends import SqliteDatabase
-from corank_lab.database.transfer import find_import, unfinished_imports
 from corank_lab.pages.app import KINDS, create_app
-from corank_lab.pages.imports import TASKS, make_project
-from corank_lab.pages.previews import ANY, ROLES, SAVED, preview_files, with_roles
-from corank_lab.pages.uploads import UploadedFile
+from corank_lab.pages.imports import TASKS, find_import, make_project, unfinished_imports
+from corank_lab.pages.uploads import ANY, ROLES, SAVED, UploadedFile, preview_files, with_roles
 from helpers.pages import TEAS, PageClient, words
 from helpers.reviews import bees
 
