@@ -240,7 +240,12 @@ def _endpoint(site: Site, route: Route) -> Endpoint:
         await run_in_threadpool(_permit, page, route.permission)
         if route.method not in SAFE:
             await _read_form(page)
-        return await run_in_threadpool(route.page, page)
+        try:
+            return await run_in_threadpool(route.page, page)
+        except Exception:
+            if page.project is None or await run_in_threadpool(site.store.project, page.project.id) is not None:
+                raise
+            raise HTTPError(404) from None  # another request deleted the project meanwhile
 
     return endpoint
 

@@ -152,6 +152,8 @@ def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile
     if recognised == SAVED:
         return stored
     upload = sort_upload(stored)
+    if not upload.tables:
+        return stored
     tables = []
     for number, (file, preview) in enumerate(zip(upload.tables, previews, strict=True)):
         roles = {}
