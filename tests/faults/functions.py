@@ -14,7 +14,7 @@ from corank.comparison import Study
 from corank.comparison.report import Report
 from corank.comparison.study import keep_model, write_study
 from corank.comparison.study_report import write as write_study_report
-from corank.comparison.task import TaskResult, write_result
+from corank.comparison.workers import TaskResult, write_result
 from corank.data.io.items import read_items
 from corank.data.io.judgement_formats import write_judgements
 from corank.data.io.judgements import JudgementList
@@ -143,7 +143,7 @@ def recall_plot(target: Path, version: int, overwrite: bool) -> None:
 
 
 def result(target: Path, version: int, overwrite: bool) -> None:
-    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0, 0), target)
+    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0), target)
 
 
 def study(target: Path, version: int, overwrite: bool) -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from corank.deploy.export.scorers import LinearScorer, Normaliser, PerceptronScorer, TreeScorer
+from corank.deploy.export.scorers import LinearScorer, PerceptronScorer, TreeScorer
 from corank.models.lambdarank.tree_ensemble import TreeEnsemble
 
 SPECIAL = np.array(
@@ -21,19 +21,10 @@ def numbers(rng, size):
     return np.where(rng.random(size) < 0.3, rng.choice(SPECIAL, size=size), drawn)
 
 
-def linear(rng, d, normalised=False):
+def linear(rng, d):
     weights = rng.normal(size=d) * 10.0 ** rng.uniform(-4, 3, size=d)
     weights[rng.random(d) < 0.2] = 0.0
-    if not normalised:
-        return LinearScorer(weights, float(rng.normal()))
-    first, spread = rng.normal(size=d) * 10, 10.0 ** rng.uniform(-2, 2, size=d)
-    if rng.random() < 0.5:
-        norm = Normaliser("standard", first, spread, weights, float(rng.normal()))
-        second = spread
-    else:
-        norm = Normaliser("min_max", first, first + spread, weights, float(rng.normal()))
-        second = norm.second - norm.first
-    return LinearScorer(weights / second, float(norm.intercept - (weights / second) @ first), norm)
+    return LinearScorer(weights, float(rng.normal()))
 
 
 def trees(rng, d, n_trees=5, most=12, missing=True):

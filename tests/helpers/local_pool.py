@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import monotonic
 
-from corank.comparison.problem import ComparisonProblem
-from corank.comparison.task import error_message, perform
+import joblib
+
+from corank.comparison.workers import PROBLEM, error_message, perform
 
 
 class LocalPool:
@@ -15,7 +15,7 @@ class LocalPool:
     done: list
 
     def __init__(self, scratch, methods, settings, n):
-        self.problem, self.methods, self.settings = ComparisonProblem.open(Path(scratch)), methods, settings
+        self.problem, self.methods, self.settings = joblib.load(scratch / PROBLEM, mmap_mode="r"), methods, settings
 
     def __enter__(self):
         return self

@@ -11,7 +11,6 @@ from corank.comparison import (
     CurvePoint,
     DataSummary,
     MethodOutcome,
-    QueryValue,
     Rival,
     Study,
 )
@@ -41,7 +40,7 @@ def _outcome(name: str, place: int, y: np.ndarray, qid: np.ndarray) -> MethodOut
         name, title, name == "column", name == "lcra", 0 if name == "column" else place + 1,
         "exact leave-query-out over 20 values of alpha" if tuned else "",
         tuple({"alpha": 10.0**-fold, "loss": "squared"} for fold in range(5)) if tuned else ({},) * 5,
-        evaluation, mean - 0.02, mean + 0.02, 1.5 * (place + 1), 0.02, 40_000_000 * (place + 1), 5,
+        evaluation, mean - 0.02, mean + 0.02, 1.5 * (place + 1), 0.02, 5,
     )  # fmt: skip
 
 
@@ -57,19 +56,12 @@ def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
     best = outcomes[0]
     cut = replace(
         outcomes[3], name="preference-gp", title="PreferenceGP", evaluation=None, low=np.nan, high=np.nan, n_done=2,
-        is_cut=True,
     )  # fmt: skip
-    failed = replace(
-        cut, name="co-rankrls", title="CoRankRLS", n_done=0, is_cut=False, error="the views have no columns in common."
-    )
-    base = next(one for one in outcomes if one.name == "column")
-    values, bases = (one.evaluation[METRICS[0]].values for one in (best, base))
-    order = [at for at in np.argsort(values) if not np.isnan(values[at])]
+    failed = replace(cut, name="co-rankrls", title="CoRankRLS", n_done=0, error="the views have no columns in common.")
     data = DataSummary(
         name="mq2008/Fold1.txt", fingerprint="f00dcafe12345678", n_rows=len(y), n_features=46, n_queries=n_queries,
         grades=tuple((grade, int((y == grade).sum())) for grade in (0.0, 1.0, 2.0)), n_unscored_rows=120,
-        n_unscored_queries=3, n_single_grade_queries=17, n_one_row_queries=1, n_duplicated_rows=22,
-        constant_columns=("6",), n_pool_rows=500, n_pool_queries=40,
+        n_unscored_queries=3, n_single_grade_queries=17, n_pool_rows=500,
     )  # fmt: skip
     return Study(
         data=data,
@@ -98,10 +90,8 @@ def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
         command="corank compare mq2008/Fold1.txt --models spd,crr,lcra,rankrls,lambdarank --budget 10m --seed 0",
         seconds=274.2,
         model=Path("out/compare/model.safetensors"),
-        queries=tuple(QueryValue(str(10000 + at), 12, 12, float(values[at]), float(bases[at])) for at in order),
         rivals=tuple(
-            Rival(one.name, 0.01 * at, 1.0 - 0.4 * 0.5**at, 0.2 * 0.5**at, 40 * 2**at)
-            for at, one in enumerate(outcomes[1:])
+            Rival(one.name, 0.01 * at, 1.0 - 0.4 * 0.5**at, 40 * 2**at) for at, one in enumerate(outcomes[1:])
         ),
     )
 
@@ -121,13 +111,12 @@ def hostile_study() -> Study:
     whole = full_study(20)
     return replace(
         whole,
-        data=replace(whole.data, name=f"{HOSTILE}.txt", constant_columns=(HOSTILE,)),
+        data=replace(whole.data, name=f"{HOSTILE}.txt"),
         outcomes=tuple(replace(one, title=HOSTILE, error=one.error and HOSTILE) for one in whole.outcomes),
         verdict=HOSTILE,
         notes=(HOSTILE,),
         command=f"corank compare '{HOSTILE}'",
         model=Path(HOSTILE),
-        queries=tuple(replace(one, query=HOSTILE) for one in whole.queries),
     )
 
 
@@ -135,10 +124,9 @@ def unfinished_study() -> Study:
     """Nothing was done in the time given."""
     whole = full_study(20)
     none = tuple(
-        replace(one, evaluation=None, low=np.nan, high=np.nan, n_done=0, is_cut=True, chosen=(), tuning="")
-        for one in whole.outcomes
+        replace(one, evaluation=None, low=np.nan, high=np.nan, n_done=0, chosen=(), tuning="") for one in whole.outcomes
     )
     return replace(
         whole, outcomes=none, tests=(), curve=(), best="", simplest="", winner="", verdict="No method was finished.",
-        notes=(), model=None, queries=(),
+        notes=(), model=None,
     )  # fmt: skip

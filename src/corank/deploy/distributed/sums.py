@@ -25,8 +25,16 @@ from corank.base.solvers.penalty import Freedom, freedom
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.products import MAX_COLUMNS
 from corank.core.rows.scaled import ScaledRows
-from corank.core.sums.bins import Bins, ExactSum, add_triangle, square
-from corank.core.sums.moments import add_pair_products, add_sparse_spreads, add_spreads, fold
+from corank.core.sums.bins import (
+    Bins,
+    ExactSum,
+    add_pair_products,
+    add_sparse_spreads,
+    add_spreads,
+    add_triangle,
+    fold,
+    square,
+)
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.column_scales import factors_of_spread
 from corank.data.inputs import require_squares

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.deploy.export.describe import Description
-from corank.deploy.export.rounding import DOUBLE, LARGEST, TINY, UNIT, double_bound, floor32, to_single
 from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
@@ -26,8 +25,19 @@ from corank.deploy.export.scorers import (
     TreeScorer,
     missing_goes_left,
 )
-from corank.deploy.export.target import Export, ExportOptions
-from corank.errors import InputError, import_extra
+from corank.deploy.export.target import (
+    DOUBLE,
+    LARGEST,
+    TINY,
+    UNIT,
+    Export,
+    ExportOptions,
+    double_bound,
+    floor32,
+    target,
+    to_single,
+)
+from corank.errors import import_extra
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +47,7 @@ INPUT, OUTPUT = "features", "scores"
 _OPSET, _ML_OPSET, _IR = 17, 3, 8
 
 
+@target("onnx", "ONNX", "all models")
 def write_onnx(described: Description, options: ExportOptions) -> Export:
     """Return the graph, with the names of the features in its metadata."""
     scorer = described.scorer
@@ -220,8 +231,7 @@ class _Graph:
 
     def _trees(self, scorer: TreeScorer, rows: str) -> str:
         trees = scorer.trees
-        if scorer.has_missing_zeros:
-            raise InputError("trees with zero_as_missing have no counterpart in ONNX; fit without it, or use json.")
+        scorer.require_no_missing_zeros("ONNX")
         if not trees.n_trees:
             return self._times(rows, np.zeros((trees.n_features, 1)))
         thresholds = floor32(trees.thresholds).astype(np.float64) if self.single else trees.thresholds

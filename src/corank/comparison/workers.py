@@ -1,9 +1,8 @@
 """
-Tasks of a comparison: fit a method on a training part, score the left-out rows, measure time and memory.
+Fits of a comparison in worker processes: fit a method on a training part, score the left-out rows, measure the time.
 
-`serve` is the main function of a worker process. It imports and compiles once, and forks a process for each task, so
-that time and memory are the task's own and a killed task harms no other. It exits at the end of its input, which also
-happens if its parent is killed. Without a safe fork (Windows, macOS) a worker runs one task and exits.
+Every worker is an executor of its own with one process and one thread, so that a killed process ends one fit only, and
+processor times of methods can be compared. A worker compiles the kernels of a method before its first fit is measured.
 """
 
 from __future__ import annotations
@@ -11,18 +10,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pickle
-import select
 import signal
 import sys
 import warnings
-from base64 import b64decode
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
-from time import process_time
-from typing import Any
+from threading import Thread
+from time import monotonic, process_time, sleep
+from typing import Any, Self
 
+import joblib
 import numpy as np
+from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as tensors
@@ -41,6 +44,15 @@ from corank.deploy.persist import load, save
 from corank.errors import InputError, MissingExtra, UsageWarning, reason
 
 Floats = NDArray[np.float64]
+
+ONE_THREAD = {
+    f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA", "BLIS")
+}
+PROBLEM = "problem.joblib"
+"""File of a `ComparisonProblem`, whose arrays the workers map into memory."""
+
+# number of queries, and of rows of each, for warming up
+_WARM_QUERIES, _WARM_ROWS = 6, 40
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,6 @@ class TaskResult:
     chosen: dict[str, Any]  # tuned parameters
     fit_seconds: float  # fit_seconds, predict_seconds: processor time
     predict_seconds: float
-    peak_bytes: int  # peak memory beyond that of the process before the fit
     note: str = ""  # why the model could not be saved, or ""
 
 
@@ -77,16 +88,10 @@ class ResultStore:
     def file(self, task: FoldTask, method: Method) -> Path:
         """Return the path of a result; its name is a hash of everything it depends on."""
         about = {
-            "corank": __version__,
-            "data": self.fingerprint,
-            "folds": self.n_folds,
-            **asdict(self.settings),
-            "title": method.title,
-            "tuning": method.tuning,
-            "signature": method.signature,
-            "module": _version_of(method.module),
-            **asdict(task),
-        }
+            "corank": __version__, "data": self.fingerprint, "folds": self.n_folds, **asdict(self.settings),
+            "title": method.title, "tuning": method.tuning, "signature": method.signature,
+            "module": f"{method.module} {version(method.module)}" if method.module else "", **asdict(task),
+        }  # fmt: skip
         name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
         return self.folder / f"{name}.safetensors"
 
@@ -130,48 +135,28 @@ def read_result(path: Path) -> TaskResult | None:
         return None
 
 
-def _version_of(module: str) -> str:
-    if not module:
-        return ""
-    from importlib.metadata import version
-
-    return f"{module} {version(module)}"
-
-
-# number of queries, and of rows of each, for warming up
-_WARM_QUERIES, _WARM_ROWS = 6, 40
-
-
 def perform(problem: ComparisonProblem, method: Method, settings: Settings, task: FoldTask, path: Path) -> None:
     """Run a task and write its result."""
     seeds = (settings.seed, 0 if task.fold is None else task.fold + 1, task.repeat)
     rows, y = problem.train(task.fold, task.fraction, seeds)
     part = part_of(problem, method, rows, y, settings, seeds)
     test = np.empty(0, dtype=np.int64) if task.fold is None else problem.test(task.fold)
-    # read before memory is measured: pages of a mapped file count when they are first read
     X, codes = _rows(problem, test), problem.codes[test]
     if has_missing(X) and not has_missing(part.X):
         # nothing could be learnt about missing values: use the means of the training rows
         X = MissingValues.of(part.X).fill(X)
-    before, began = _peak_bytes(), process_time()
+    began = process_time()
     with warnings.catch_warnings():
         # a comparison tries the kernel that this hint suggests
         warnings.filterwarnings("ignore", "on left-out queries", UsageWarning)
         model = fit_with_qid(method.make(part), part.X, part.y, part.qid)
     fitted = process_time()
     scores = np.asarray(predict_with_qid(model, X, codes), np.float64) if len(test) else np.empty(0)
-    ended, peak = process_time(), _peak_bytes()
+    seconds = fitted - began, process_time() - fitted
     if scores.shape != (len(test),) or not np.isfinite(scores).all():
         raise InputError("predict did not return one finite score for each row; leave this method out, or correct it.")
-    result = TaskResult(
-        scores,
-        chosen_of(model),
-        fit_seconds=fitted - began,
-        predict_seconds=ended - fitted,
-        peak_bytes=max(0, peak - before),
-        note="" if task.fold is not None else _save_model(model, problem.names, model_file(path)),
-    )
-    write_result(result, path)
+    note = "" if task.fold is not None else _save_model(model, problem.names, model_file(path))
+    write_result(TaskResult(scores, chosen_of(model), *seconds, note=note), path)
 
 
 def part_of(
@@ -191,7 +176,7 @@ def _rows(problem: ComparisonProblem, rows: Any) -> Any:
     return X if sparse.issparse(X) else np.asarray(X)
 
 
-def warm_up(problem: ComparisonProblem, method: Method, settings: Settings) -> None:
+def _warm_up(problem: ComparisonProblem, method: Method, settings: Settings) -> None:
     """Fit and predict on a few rows, so that kernels are compiled before times are measured; ignore failures."""
     units = sorted(problem.comparable)[:_WARM_QUERIES]
     rows = np.concatenate([np.flatnonzero(problem.units == unit)[:_WARM_ROWS] for unit in units])
@@ -208,37 +193,25 @@ def error_message(error: BaseException) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return "not enough memory."
+    if isinstance(error, BrokenProcessPool):
+        return "its process was killed, perhaps out of memory."
     text = reason(error) if isinstance(error, Exception) else ""
     name = type(error).__name__
     return f"{name}: {text}." if text != name else f"{name}."
-
-
-def ranker_of(model: Any) -> Any:
-    """Return the fitted ranker inside a search, a pipeline or a prior."""
-    while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif isinstance(model, Pipeline):
-            model = model[-1]
-        elif hasattr(model, "ranker_"):
-            model = model.ranker_
-        else:
-            return model
 
 
 def chosen_of(model: Any) -> dict[str, Any]:
     """Return the tuned parameters."""
     if hasattr(model, "best_params_"):
         return {name.rpartition("__")[2]: _plain(value) for name, value in model.best_params_.items()}
-    ranker = ranker_of(model)
-    names = ("alpha_", "coupling_")
-    return {name[:-1]: _plain(getattr(ranker, name)) for name in names if hasattr(ranker, name)}
+    while isinstance(model, Pipeline) or hasattr(model, "ranker_"):
+        model = model[-1] if isinstance(model, Pipeline) else model.ranker_
+    return {name[:-1]: _plain(getattr(model, name)) for name in ("alpha_", "coupling_") if hasattr(model, name)}
 
 
 def _save_model(model: Any, names: tuple[str, ...] | None, path: Path) -> str:
     """Save a model with the names of its columns; return why it failed, or ""."""
-    if hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
+    model = getattr(model, "best_estimator_", model)
     if isinstance(model, LightGBM):
         model = model.ranker_
     if names is not None:  # it was fitted on an array
@@ -256,89 +229,105 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str) or value is None else repr(value)
 
 
-def _peak_bytes() -> int:
-    """Return the peak memory of this process; 0 if the system does not provide it."""
-    if sys.platform == "win32":
-        return 0
-    import resource
+def _begin(parent: int) -> None:
+    """Prepare a worker: it ends with its parent, Ctrl-C is for the parent, and what libraries print is not shown."""
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak) if sys.platform == "darwin" else 1024 * int(peak)
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(1.0)
+        os._exit(1)
 
-
-CAN_FORK = hasattr(os, "fork") and sys.platform != "darwin"
-
-
-def serve() -> None:
-    """Read tasks from standard input, a line each, and answer each by a line, until the input ends."""
-    answers = os.dup(1)
-    # keep text that libraries print out of the answers
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    setup = sys.stdin.buffer.readline()
-    if not setup:
-        return
-    # safe to unpickle: written by the parent process
-    server = TaskServer(*pickle.loads(b64decode(setup)))
-    for line in iter(sys.stdin.buffer.readline, b""):
-        answer = server.answer(json.loads(line))
-        os.write(answers, json.dumps(answer).encode() + b"\n")
-        if not CAN_FORK:
-            return
+    Thread(target=watch, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdout.flush()
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    warnings.simplefilter("ignore")
 
 
-class TaskServer:
-    """
-    Runs tasks in a worker process.
+@cache
+def _problem(folder: Path) -> ComparisonProblem:
+    problem: ComparisonProblem = joblib.load(folder / PROBLEM, mmap_mode="r")
+    return problem
 
-    folder: written by `ComparisonProblem.save`.
-    """
 
-    def __init__(self, folder: str, methods: dict[str, Method], settings: Settings) -> None:
-        self.problem = ComparisonProblem.open(Path(folder))
-        self.methods, self.settings = {**METHODS, **methods}, settings
-        self.warm: set[str] = set()
+_warm: set[tuple[Path, str]] = set()
 
-    def answer(self, request: dict[str, Any]) -> dict[str, str]:
-        """Run a task; return its ``error``, "" for success."""
-        path, task = Path(request["path"]), FoldTask(**request["task"])
-        method = self.methods[task.method]
-        if method.warms_up and method.name not in self.warm:
-            self.warm.add(method.name)
-            warm_up(self.problem, method, self.settings)
-        return {"error": self._run_forked(task, path) if CAN_FORK else self._run(task, path)}
 
-    def _run(self, task: FoldTask, path: Path) -> str:
+def _run(folder: Path, own: Method | None, settings: Settings, task: FoldTask, path: Path) -> str:
+    """Run a task in a worker, by a method of the user or a named one; return its error, "" for success."""
+    try:
+        problem, method = _problem(folder), own or METHODS[task.method]
+        if method.warms_up and (folder, method.name) not in _warm:
+            _warm.add((folder, method.name))
+            _warm_up(problem, method, settings)
+        perform(problem, method, settings, task, path)
+    except Exception as error:
+        return error_message(error)
+    return ""
+
+
+@dataclass
+class WorkerPool:
+    """Workers that share one problem, written to a scratch folder."""
+
+    scratch: Path
+    methods: Mapping[str, Method]
+    settings: Settings
+    n: int  # number of workers
+    _workers: dict[int, Any] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End all workers and what they run."""
+        while self._workers:
+            self._workers.popitem()[1].shutdown(wait=True, kill_workers=True)
+
+    def run(
+        self,
+        tasks: Iterable[tuple[FoldTask, Path]],
+        on_done: Callable[[FoldTask, str], None],
+        is_wanted: Callable[[FoldTask], bool],
+        deadline: float | None,
+    ) -> None:
+        """Run tasks in order; at the deadline, running ones are killed."""
+        waiting, idle = iter(list(tasks)), list(range(self.n))
+        running: dict[Future[str], tuple[int, FoldTask]] = {}
         try:
-            perform(self.problem, self.methods[task.method], self.settings, task, path)
-        except Exception as error:
-            return error_message(error)
-        return ""
+            while True:
+                while idle and (deadline is None or monotonic() < deadline):
+                    task, path = next((item for item in waiting if is_wanted(item[0])), (None, None))
+                    if task is None or path is None:
+                        break
+                    number = idle.pop(0)
+                    running[self._submit(number, task, path)] = number, task
+                if not running:
+                    return
+                left = None if deadline is None else max(0.0, deadline - monotonic())
+                done = wait(running, left, FIRST_COMPLETED).done
+                if not done:
+                    self.__exit__()
+                    return
+                for future in done:
+                    number, task = running.pop(future)
+                    idle.append(number)
+                    on_done(task, self._error(number, future))
+        except BaseException:
+            self.__exit__()
+            raise
 
-    def _run_forked(self, task: FoldTask, path: Path) -> str:
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                os.close(reading)
-                os.write(writing, self._run(task, path).encode()[:60_000])
-            finally:
-                os._exit(0)
-        os.close(writing)
-        message = b""
-        while True:
-            # no further task arrives before the answer: readable input means its end
-            ready, _, _ = select.select([0, reading], [], [])
-            if 0 in ready:
-                os.kill(child, signal.SIGKILL)
-                os._exit(0)
-            piece = os.read(reading, 65_536)
-            if not piece:
-                break
-            message += piece
-        os.close(reading)
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status):
-            name = signal.Signals(os.WTERMSIG(status)).name
-            return f"its process was killed by {name}" + (", perhaps out of memory." if name == "SIGKILL" else ".")
-        return message.decode()
+    def _submit(self, number: int, task: FoldTask, path: Path) -> Any:
+        if number not in self._workers:
+            self._workers[number] = ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(),), env=ONE_THREAD)
+        method = self.methods[task.method]
+        own = method if method.signature else None
+        return self._workers[number].submit(_run, self.scratch, own, self.settings, task, path)
+
+    def _error(self, number: int, future: Future[str]) -> str:
+        try:
+            return future.result()
+        except BrokenProcessPool as error:  # the next task starts a new process
+            self._workers.pop(number).shutdown(wait=True, kill_workers=True)
+            return error_message(error)

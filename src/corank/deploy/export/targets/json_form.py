@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.deploy.export.describe import Description
-from corank.deploy.export.rounding import double_bound
 from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
@@ -31,7 +30,7 @@ from corank.deploy.export.scorers import (
     TreeScorer,
     missing_goes_left,
 )
-from corank.deploy.export.target import Export, ExportOptions
+from corank.deploy.export.target import Export, ExportOptions, double_bound, target
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -46,6 +45,7 @@ console.log(JSON.stringify(rows.map((line) => String(score(model, row(line))))))
 """
 
 
+@target("json", "JSON", "all models")
 def write_json(described: Description, options: ExportOptions) -> Export:
     """Return the scorer as JSON, and the JavaScript file that reads it."""
     form = json_form(described, float(options.shift or 0.0))

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from corank.core.models.trees import MISSING_ZERO, ZERO
 from corank.deploy.export.describe import Description
-from corank.deploy.export.rounding import double_bound
 from corank.deploy.export.scorers import LinearScorer, Scorer, SumScorer, TreeScorer, missing_goes_left
-from corank.deploy.export.target import Export, ExportOptions, refuse
+from corank.deploy.export.target import Export, ExportOptions, double_bound, refuse, target
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -42,6 +41,7 @@ _TERMS = 50
 _LARGEST = 4611686018427387904  # 2^62
 
 
+@target("sql", "SQL", "linear models and trees")
 def write_sql(described: Description, options: ExportOptions) -> Export:
     """Return a query that adds a column of scores to a table."""
     if options.dialect not in DIALECTS:
@@ -173,7 +173,7 @@ def _expression(scorer: Scorer, names: tuple[str, ...], dialect: str) -> str:
     if isinstance(scorer, SumScorer) and all(isinstance(part, LinearScorer | TreeScorer) for _, part in scorer.parts):
         parts = [f"({_expression(part, names, dialect)}) * {literal(w)}" for w, part in scorer.parts]
         return _sum([*parts, literal(scorer.intercept)])
-    raise refuse("SQL", scorer, "linear models and trees", "export to onnx, json or numpy instead")
+    raise refuse("sql", scorer, "export to onnx or json instead")
 
 
 def _sum(terms: list[str]) -> str:
@@ -200,14 +200,8 @@ def _trees(scorer: TreeScorer, names: tuple[str, ...], dialect: str) -> list[str
             return " OR ".join(filter(None, (natural, missing, zeros)))
         return f"{natural} AND NOT {zeros}" if zeros else natural
 
-    def node(t: int, at: int) -> str:
-        if at < 0:
-            leaf = literal(float(trees.values[int(trees.starts[t]) + t - at - 1]))
-            # PostgreSQL reads 0.1e0 as a decimal, and would add leaves as decimals
-            return f"CAST({leaf} AS double precision)" if dialect == "postgresql" else leaf
-        k = int(trees.starts[t]) + at
-        yes, no = (node(t, int(child)) for child in trees.children[k])
-        return f"CASE WHEN {condition(k)} THEN {yes} ELSE {no} END"
+    def leaf(value: float) -> str:
+        # PostgreSQL reads 0.1e0 as a decimal, and would add leaves as decimals
+        return f"CAST({literal(value)} AS double precision)" if dialect == "postgresql" else literal(value)
 
-    empty = np.diff(trees.starts) == 0
-    return [node(t, -1 if empty[t] else 0) for t in range(trees.n_trees)]
+    return scorer.forms(lambda k, yes, no: f"CASE WHEN {condition(k)} THEN {yes} ELSE {no} END", leaf)

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.deploy.export.describe import Description
-from corank.deploy.export.onnx_graph import INPUT, OUTPUT, make_graph, onnx_bound, run_onnx
-from corank.deploy.export.rounding import double_bound
 from corank.deploy.export.scorers import LinearScorer, TreeScorer, missing_goes_left
-from corank.deploy.export.target import Export, ExportOptions, as_json
+from corank.deploy.export.target import Export, ExportOptions, as_json, double_bound, target, walk_tree
+from corank.deploy.export.targets.onnx_graph import INPUT, OUTPUT, make_graph, onnx_bound, run_onnx
 from corank.errors import InputError, import_extra
 
 Floats = NDArray[np.float64]
@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 _TERM = re.compile(r"^ *([+-]?[0-9.e+-]+) \* (.+?) *\+?$")
 
 
+@target("vespa", "Vespa", "all models")
 def write_vespa(described: Description, options: ExportOptions) -> Export:
     """Return the files for Vespa: a rank profile, and the model that it reads if it is not linear."""
     scorer, shift = described.scorer, float(options.shift or 0.0)
@@ -116,10 +117,7 @@ def evaluate_expression(profile: str, features: list[str], rows: Floats) -> Floa
 
 def lightgbm_dump(scorer: TreeScorer, features: list[str]) -> dict[str, Any]:
     """Return LightGBM's ``dump_model()`` of trees whose thresholds are those of Vespa's strict comparison."""
-    if scorer.has_missing_zeros:
-        raise InputError("trees with zero_as_missing have no counterpart in Vespa; fit without it, or export to json.")
-    from dataclasses import replace
-
+    scorer.require_no_missing_zeros("Vespa")
     lightgbm = import_extra("lightgbm", "trees")
     trees = scorer.trees
     left = missing_goes_left(trees.flags, trees.thresholds)
@@ -139,19 +137,17 @@ def lightgbm_dump(scorer: TreeScorer, features: list[str]) -> dict[str, Any]:
 
 def evaluate_dump(dump: dict[str, Any], rows: Floats) -> Floats:
     """Score rows by Vespa's rules, from LightGBM's JSON."""
+
+    def look(node: dict[str, Any], numbers: NDArray[np.int64]) -> Any:
+        if "left_child" not in node:
+            return node["leaf_value"]
+        values, threshold = rows[numbers, node["split_feature"]], float(node["threshold"])
+        goes_left = ~(values >= threshold) if node["default_left"] else values < threshold
+        return goes_left, node["left_child"], node["right_child"]
+
     total = np.zeros(len(rows))
     for tree in dump["tree_info"]:
         leaves = np.empty(len(rows))
-        _descend(tree["tree_structure"], np.arange(len(rows)), rows, leaves)
+        walk_tree(tree["tree_structure"], np.arange(len(rows)), leaves, look)
         total = total + leaves
     return total
-
-
-def _descend(node: dict[str, Any], numbers: NDArray[np.int64], rows: Floats, leaves: Floats) -> None:
-    if "left_child" not in node:
-        leaves[numbers] = node["leaf_value"]
-        return
-    values, threshold = rows[numbers, node["split_feature"]], float(node["threshold"])
-    goes_left = ~(values >= threshold) if node["default_left"] else values < threshold
-    _descend(node["left_child"], numbers[goes_left], rows, leaves)
-    _descend(node["right_child"], numbers[~goes_left], rows, leaves)
