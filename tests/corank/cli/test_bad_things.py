@@ -52,7 +52,7 @@ COMMANDS = {
         "leaderboard <votes.csv --output >b.csv",
     ],
     "fuse": ["fuse <bm25.run <vectors.run --qrels <judgements.csv --output >f.json"],
-    "prefer": ["prefer <items.csv --simulate grade --starts 1 --questions 3", "prefer <items.csv --export >e.csv"],
+    "prefer": ["prefer <items.csv --export >e.csv"],
     "index": ["index <articles --output >i", "index <articles --add-to <articles.index --output >i"],
     "search": [
         "search <articles.index pump --model <links.safetensors --output >run",
