@@ -147,16 +147,11 @@ RANK = "rank discount"
 
 
 class GradingFeatures(NamedTuple):
-    """
-    Features of the documents of a task.
-
-    X: Features.
-    columns: Their names.
-    prior: Name of the feature that gives the order without grades: the score or the rank in the files, else BM25.
-    """
+    """Features of the documents of a task."""
 
     X: NDArray[np.float64]
-    columns: Sequence[str]
+    columns: Sequence[str]  # their names
+    # name of the feature that gives the order without grades: the score or the rank in the files, else BM25
     prior: str | None
 
 

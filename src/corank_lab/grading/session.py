@@ -292,18 +292,12 @@ LEAST_DOCUMENTS = 10
 
 
 class AlphaInterval(NamedTuple):
-    """
-    Agreement of judges.
+    """Agreement of judges."""
 
-    alpha: Krippendorff's alpha; NaN if it is undefined.
-    low, high: 95 % bootstrap interval over the documents; NaN with fewer than ten documents.
-    n_documents: Number of documents with two grades or more.
-    """
-
-    alpha: float
-    low: float
+    alpha: float  # Krippendorff's alpha; NaN if it is undefined
+    low: float  # low, high: 95 % bootstrap interval over the documents; NaN with fewer than ten documents
     high: float
-    n_documents: int
+    n_documents: int  # number of documents with two grades or more
 
 
 def alpha_interval(

@@ -19,15 +19,10 @@ DEFAULT_SCALE = ((0, "Poor"), (1, "Fair"), (2, "Good"), (3, "Perfect"))
 
 @dataclass(frozen=True)
 class GradingScale:
-    """
-    The grades that judges may give.
+    """The grades that judges may give."""
 
-    grades: Grades, the lowest first.
-    labels: One label per grade; may be empty texts.
-    """
-
-    grades: tuple[int, ...] = tuple(grade for grade, _ in DEFAULT_SCALE)
-    labels: tuple[str, ...] = tuple(label for _, label in DEFAULT_SCALE)
+    grades: tuple[int, ...] = tuple(grade for grade, _ in DEFAULT_SCALE)  # the lowest first
+    labels: tuple[str, ...] = tuple(label for _, label in DEFAULT_SCALE)  # one per grade; may be empty texts
 
     def __post_init__(self) -> None:
         if len(self.grades) < 2 or list(self.grades) != sorted(set(self.grades)) or self.grades[0] < 0:
@@ -55,55 +50,33 @@ class GradingScale:
 
 @dataclass(frozen=True)
 class GradingQuery:
-    """
-    A query.
+    """A query."""
 
-    id: Short name without blanks, for judgement lists.
-    text: What the user typed.
-    need: What the user wants to know.
-    """
-
-    id: str
-    text: str
-    need: str = ""
+    id: str  # short name without blanks, for judgement lists
+    text: str  # what the user typed
+    need: str = ""  # what the user wants to know
 
 
 @dataclass(frozen=True)
 class GradingDocument:
-    """
-    A document of a query.
+    """A document of a query."""
 
-    query: Number of the query.
-    id: Name of the document.
-    fields: What is shown, by column.
-    position: Rank in the list that was judged, from 1; hidden from judges by default.
-    """
-
-    query: int
-    id: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-    position: int = 0
+    query: int  # number of the query
+    id: str  # name of the document
+    fields: Mapping[str, str] = field(default_factory=dict)  # what is shown, by column
+    position: int = 0  # rank in the list that was judged, from 1; hidden from judges by default
 
 
 @dataclass(frozen=True, eq=False)
 class GradingTask:
-    """
-    Queries and their documents.
-
-    queries: The queries.
-    documents: The documents of all queries, each once per query.
-    X: Features; no columns by default.
-    columns: Names of the features.
-    scale: The scale that the file names.
-    has_order: Whether positions are ranks of a search engine; otherwise they only count rows.
-    """
+    """Queries and their documents."""
 
     queries: Sequence[GradingQuery]
-    documents: Sequence[GradingDocument]
-    X: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
-    columns: Sequence[str] = ()
-    scale: GradingScale | None = None
-    has_order: bool = False
+    documents: Sequence[GradingDocument]  # of all queries, each once per query
+    X: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))  # features; no columns by default
+    columns: Sequence[str] = ()  # names of the features
+    scale: GradingScale | None = None  # the scale that the file names
+    has_order: bool = False  # whether positions are ranks of a search engine; otherwise they only count rows
 
     def __post_init__(self) -> None:
         X = np.asarray(self.X, dtype=np.float64)
@@ -169,14 +142,8 @@ class GradingEntry(JournalEntry):
 
 
 class Judgement(NamedTuple):
-    """
-    The last answer of a judge about a document.
+    """The last answer of a judge about a document."""
 
-    action: What the judge did.
-    grade: The grade, None for the other actions.
-    text: Explanation.
-    """
-
-    action: str
-    grade: int | None
-    text: str = ""
+    action: str  # what the judge did
+    grade: int | None  # None for the other actions
+    text: str = ""  # explanation
