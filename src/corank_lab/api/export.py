@@ -149,15 +149,11 @@ def _ubi_lines(log: EventLog, shown: ShownList, persons: bool) -> Iterator[dict[
 
 
 class LoggedRows(NamedTuple):
-    """
-    A log and the rows of its lists, for `corank.clicks.replay`.
-
-    Lists of the same query with the same items and features share their rows; qid, docids: query and item of each row.
-    """
+    """A log and the rows of its lists, for `corank.clicks.replay`; equal items of a query share their rows."""
 
     log: ClickLog
     X: Floats
-    qid: NDArray[np.object_]
+    qid: NDArray[np.object_]  # qid, docids: query and item of each row
     docids: NDArray[np.object_]
     prior: Floats | None
     names: list[str] | None

@@ -63,16 +63,12 @@ class OpenList:
 
 
 class OpenLists:
-    """
-    The lists that wait for feedback, after a part of the log.
-
-    counts: learnt feedback, feedback that came late or on unknown lists, and feedback that a rule excludes.
-    """
+    """The lists that wait for feedback, after a part of the log."""
 
     def __init__(self, most: int = MAX_OPEN) -> None:
         self._most = most
         self._open: dict[str, OpenList] = {}
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()  # of feedback: learnt, late, on unknown lists, excluded by a rule
 
     @property
     def oldest(self) -> OpenList | None:
@@ -109,14 +105,11 @@ class OpenLists:
 
 
 class Models:
-    """
-    Models that learn, loaded when a list of theirs is closed.
-
-    column: "state" to continue from what was learnt, "initial" to learn everything again.
-    instead: contents to use instead of those in the database, by subject.
-    """
+    """Models that learn, loaded when a list of theirs is closed."""
 
     def __init__(self, log: EventLog, column: str, instead: Mapping[str, bytes] | None = None) -> None:
+        # column: "state" to continue from what was learnt, "initial" to learn everything again
+        # instead: contents to use instead of those in the database, by subject
         self._log, self._column, self._instead = log, column, instead or {}
         self.models: dict[str, ServedModel] = {}
         self.counts: dict[str, Counter[str]] = {}
@@ -168,11 +161,7 @@ class Models:
 
 
 class LogLearner:
-    """
-    Learns what the log has, and commits it.
-
-    registry: models that answer requests; new states are published to it.
-    """
+    """Learns what the log has, commits it, and publishes new states to the registry that answers requests."""
 
     def __init__(self, log: EventLog, registry: Registry) -> None:
         self._log, self._registry = log, registry
@@ -256,11 +245,7 @@ def replay(log: EventLog, upto: int | None = None) -> tuple[dict[str, bytes], di
 
 
 class Lease:
-    """
-    The right to learn, which one process at a time has; it ends with the process.
-
-    store: the database. On SQLite the lease is a lock of a file next to it, on PostgreSQL an advisory lock.
-    """
+    """The right to learn, which one process at a time has: on SQLite a locked file, on PostgreSQL an advisory lock."""
 
     def __init__(self, store: Database) -> None:
         self._store = store

@@ -69,8 +69,6 @@ TABLES = AppTables(
 """Tables of the service."""
 
 
-KINDS = ("impression", "feedback", "tick")
-"""Kinds of events; logs of version 0.2 may also have "judgement" and "user"."""
 CLICK, FINAL, EXCLUDED = 1, 2, 4
 """Bits of the flag of feedback: it counts as a click; it closes the list; a rule excludes it from learning."""
 AT_ONCE = 2000
@@ -83,7 +81,7 @@ Arrays = dict[str, NDArray[Any]]
 class NewEvent(NamedTuple):
     """An event to append."""
 
-    kind: str  # one of `KINDS`
+    kind: str  # "impression", "feedback" or "tick"; in logs of version 0.2 also "judgement" and "user"
     id: str  # unique among the events of its kind
     time: int  # milliseconds since 1970
     body: str  # the event as JSON
@@ -231,11 +229,7 @@ class Key(NamedTuple):
 
 
 class Keys:
-    """
-    The keys of a database.
-
-    rate: requests per second and key; a key may save up to two seconds of them.
-    """
+    """The keys of a database; each may send `rate` requests per second, and save up to two seconds of them."""
 
     def __init__(self, store: Database, rate: float = 1000.0) -> None:
         store.install(TABLES)

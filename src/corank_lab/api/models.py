@@ -166,11 +166,7 @@ class FixedModel(ServedModel):
 
 
 class InterleavedModel(ServedModel):
-    """
-    Two models whose rankings are merged by team draft.
-
-    content: JSON with the names and versions of the models, and the lists won by each.
-    """
+    """Two models whose rankings are merged by team draft; the state is JSON with their names and the lists won."""
 
     kind = "interleaved"
 

@@ -210,11 +210,7 @@ class Service:
         return len(rows)
 
     def require_shown(self, events: Sequence[NewEvent]) -> None:
-        """
-        Raise if an event is a click on an item that its list did not show.
-
-        A click on a list that the log does not have is taken: it may be one that another system shows.
-        """
+        """Raise if an event is a click on an item that its list did not show; lists of other systems are unknown."""
         clicks = [event for event in events if event.kind == "feedback" and event.flag & CLICK]
         if not clicks:
             return

@@ -187,12 +187,7 @@ class Database(Connections):
         return Project(row[0], row[1], row[2], json.loads(row[3]), row[4], bool(row[5]))
 
     def add_owner(self, name: str = "me") -> str:
-        """
-        Add a token of the owner, and return it.
-
-        Ten tokens that were opened stay valid, and ten that were not: a server that is restarted often does not
-        sign out the owner.
-        """
+        """Add a token of the owner, and return it; the last ten stay valid of those opened, and of the others."""
 
         def job(db: Statements) -> str:
             # the new token is added last: if the clock went back, it would seem to be the oldest

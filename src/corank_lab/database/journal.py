@@ -134,11 +134,7 @@ def journal_paths(folder: Path) -> list[Path]:
 def rows_of_file(
     kind: type[E], content: bytes, path: Path, completed: Callable[[E], tuple[str, JournalEntry]]
 ) -> list[AnswerRow]:
-    """
-    Return the rows of a file of JSON lines, whose client ids are the same whenever the file is added.
-
-    completed: returns the item of an entry, and the entry as it is stored.
-    """
+    """Return the rows of a file of JSON lines, whose client ids are the same whenever the file is added."""
     entries = parse_lines(kind, content, path)
     named = list(zip(_judges([entry.judge for entry in entries], path), entries, strict=True))
     order = list(dict.fromkeys(judge for judge, _ in named))

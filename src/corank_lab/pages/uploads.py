@@ -242,11 +242,7 @@ def preview_file(file: UploadedFile) -> FilePreview:
 
 
 def with_roles(file: UploadedFile, kind: str, roles: Mapping[str, str]) -> UploadedFile:
-    """
-    Return a table in which columns have the names that the reader of a kind of work expects.
-
-    roles: the corrected columns and the role of each; `LEFT_OUT` drops a column. Without any, the file stays as it is.
-    """
+    """Return a table whose corrected columns have the names that readers of the kind expect; `LEFT_OUT` drops one."""
     if not roles:
         return file
     chosen = [role for role in roles.values() if role != LEFT_OUT]

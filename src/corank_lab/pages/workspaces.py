@@ -131,11 +131,7 @@ class NewProject:
 
 
 class Workspace(ABC):
-    """
-    One project in memory. Subclasses are the kinds of work.
-
-    counts: number of entries of each judge, with notes and undos.
-    """
+    """One project in memory. Subclasses are the kinds of work."""
 
     kind: ClassVar[str]
     title: ClassVar[str]
@@ -150,7 +146,7 @@ class Workspace(ABC):
         self.lock = threading.RLock()
         self.last = 0
         self.times: dict[str, list[str]] = {}
-        self.counts: dict[str, int] = {}
+        self.counts: dict[str, int] = {}  # entries of each judge, with notes and undos
         self.background = Background(self._learn)
 
     @classmethod
@@ -286,11 +282,7 @@ class Workspace(ABC):
 
 
 class Background:
-    """
-    Runs a function in a thread when it is requested; requests during a run lead to one more run.
-
-    work: the function; an exception ends the thread, and the next request starts another.
-    """
+    """Runs a function in a thread when it is requested; requests during a run lead to one more run."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
