@@ -71,7 +71,7 @@ class Clicker:
 def test_learning_over_http_equals_simulate_with_the_same_seed(store):
     problem = make_ranking(12, 9, n_latent=2, features_per_view=3, random_state=0)
     data = RankingData.of(problem.X, np.minimum(problem.y, 2), problem.qid)
-    n_lists, k = 60, 5
+    n_lists, k = 25, 5
     curve = simulate_clicks(PDGD(), data, Clicker(), n_lists, k=k, random_state=3)
     (rng,) = rng_of(3).spawn(1)
     ranker = _started(PDGD(), data, rng)
