@@ -19,23 +19,12 @@ from numpy.typing import NDArray
 
 from corank.data import ClickLog, write_text
 from corank.errors import InputError
-from corank_lab.api.log import CLICK, EXCLUDED, EventLog
+from corank_lab.api.log import CLICK, EXCLUDED, Event, EventLog
 from corank_lab.api.models import version_of
 from corank_lab.database.schema import format_time
 
 Floats = NDArray[np.float64]
-LISTS_AT_ONCE = 500
-
-
-class ItemFeedback(NamedTuple):
-    """Feedback on a list: its number in the log, id, time, person and item, and whether it counts as a click."""
-
-    number: int
-    id: str
-    time: int
-    person: str
-    item: str
-    is_click: bool
+LIST_BATCH = 500
 
 
 class ShownList(NamedTuple):
@@ -53,7 +42,7 @@ class ShownList(NamedTuple):
     log_propensities: Floats | None
     prior: Floats | None
     names: list[str] | None
-    feedback: list[ItemFeedback]  # feedback on it, in the order of the log
+    feedback: list[Event]  # on it, in the order of the log
 
     @property
     def shown(self) -> list[str]:
@@ -63,7 +52,7 @@ class ShownList(NamedTuple):
     @property
     def clicked(self) -> NDArray[np.bool_]:
         """Whether each item shown was clicked."""
-        clicks = {entry.item for entry in self.feedback if entry.is_click}
+        clicks = {event.item for event in self.feedback if event.flag & CLICK}
         return np.array([item in clicks for item in self.shown], dtype=np.bool_)
 
 
@@ -71,14 +60,12 @@ def shown_lists(
     log: EventLog, model: str | None = None, *, upto: int | None = None, only_clicked: bool = False
 ) -> Iterator[ShownList]:
     """Yield the lists of a log in order: all, those of a model, or those with a click."""
-    last, feedback = log.last_number() if upto is None else upto, dict[str, list[ItemFeedback]]()
+    last, feedback = log.last_number() if upto is None else upto, dict[str, list[Event]]()
     for events in log.batches(0, last):
         for event in events:
             if event.kind == "feedback" and not event.flag & EXCLUDED:
-                is_click = bool(event.flag & CLICK)
-                entry = ItemFeedback(event.number, event.id, event.time, event.person, event.item, is_click)
-                feedback.setdefault(event.subject, []).append(entry)
-    clicked = {id for id, entries in feedback.items() if any(entry.is_click for entry in entries)}
+                feedback.setdefault(event.subject, []).append(event)
+    clicked = {id for id, entries in feedback.items() if any(entry.flag & CLICK for entry in entries)}
     names: dict[str, list[str] | None] = {}
     for events in log.batches(0, last):
         wanted = [
@@ -88,8 +75,8 @@ def shown_lists(
             and (model is None or version_of(event.subject or "/0")[0] == model)
             and (not only_clicked or event.id in clicked)
         ]
-        for first in range(0, len(wanted), LISTS_AT_ONCE):
-            part = wanted[first : first + LISTS_AT_ONCE]
+        for first in range(0, len(wanted), LIST_BATCH):
+            part = wanted[first : first + LIST_BATCH]
             numbers = [event.number for event in part]
             bodies, arrays = log.bodies(numbers), log.arrays(numbers)
             for event in part:

@@ -71,8 +71,7 @@ TABLES = AppTables(
 
 CLICK, FINAL, EXCLUDED = 1, 2, 4
 """Bits of the flag of feedback: it counts as a click; it closes the list; a rule excludes it from learning."""
-AT_ONCE = 2000
-"""Number of events that are read together."""
+BATCH_SIZE = 2000  # number of events that are read together
 _IN_ONE_QUERY = 500
 
 Arrays = dict[str, NDArray[Any]]
@@ -129,7 +128,7 @@ class EventLog:
 
         return self.store.submit(job)
 
-    def after(self, number: int, limit: int = AT_ONCE) -> list[Event]:
+    def after(self, number: int, limit: int = BATCH_SIZE) -> list[Event]:
         rows = self.store.read(
             f"SELECT {', '.join(Event._fields)} FROM events WHERE number > ? ORDER BY number LIMIT {int(limit)}", number
         )
@@ -210,8 +209,7 @@ def now_ms() -> int:
 
 SCOPES = ("rank", "feedback", "admin")
 """What a key may do; admin includes the others. Keys of 0.2 may also have "judge", which nothing needs now."""
-FRESH = 2.0
-"""Seconds after which revoked keys are noticed."""
+FRESH_SECONDS = 2.0  # seconds after which revoked keys are noticed
 
 
 class Key(NamedTuple):
@@ -264,7 +262,7 @@ class Keys:
     @property
     def is_fresh(self) -> bool:
         """Whether `find` needs no database."""
-        return time.monotonic() - self._read_at < FRESH
+        return time.monotonic() - self._read_at < FRESH_SECONDS
 
     def refresh(self) -> None:
         self._known = {key.id: (secret, key) for secret, key in self._rows() if not key.is_revoked}

@@ -38,8 +38,7 @@ from corank_lab.database.schema import utc_now
 
 Floats = NDArray[np.float64]
 RngState = NDArray[np.uint64]
-Resolve = Callable[[str, int], "ServedModel"]
-"""Returns a model by name and version."""
+Resolve = Callable[[str, int], "ServedModel"]  # returns a model by name and version
 
 
 class Drawn(NamedTuple):

@@ -21,8 +21,7 @@ if sys.platform != "win32":
 END = "\x04"
 ARROWS = {"\x1b[D": "left", "\x1bOD": "left", "\x1b[C": "right", "\x1bOC": "right"}
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|)")
-_MOMENT = 0.05
-"""Seconds to wait for the rest of an escape sequence."""
+_MOMENT = 0.05  # seconds to wait for the rest of an escape sequence
 
 
 def has_terminal() -> bool:
@@ -36,8 +35,7 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-Ask = Callable[..., str]
-"""Reads a key, or a line if it is given a prompt; returns "quit" at the end of the input."""
+Ask = Callable[..., str]  # reads a key, or a line if it is given a prompt; returns "quit" at the end of the input
 
 
 @contextmanager

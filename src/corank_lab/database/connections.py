@@ -19,8 +19,7 @@ from corank_lab.database.schema import AppTables, install, migrate
 
 T = TypeVar("T")
 Job = Callable[[Any], Any]
-MAX_JOBS = 256
-"""Largest number of jobs of one transaction."""
+MAX_JOBS = 256  # largest number of jobs of one transaction
 MAX_READERS = 8
 
 
@@ -208,8 +207,7 @@ class Connections(ABC):
             raise
 
     dialect: str
-    address: str
-    """By which `open_database` opens the same database."""
+    address: str  # by which `open_database` opens the same database
 
     @abstractmethod
     def _connect(self) -> Any:

@@ -142,8 +142,7 @@ EXPORTS = {
 """Files of judgements, by name."""
 SCORES = ("score", "_score", "bm25")
 """Names of columns that hold the score of a search engine, for the order before learning."""
-RANK = "rank discount"
-"""Name of the feature of the order in the files."""
+RANK = "rank discount"  # name of the feature of the order in the files
 
 
 class GradingFeatures(NamedTuple):

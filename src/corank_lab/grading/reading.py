@@ -29,8 +29,7 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _TEXTS = ("query_text", "query_string", "user_query")
 _NEEDS = ("information_need", "need", "narrative", "description_of_need")
 _POSITIONS = ("position", "rank")
-_REASONS = ("why", "probability", "share", "time")
-"""Columns of `corank suggest` that judges should not see."""
+_REASONS = ("why", "probability", "share", "time")  # columns of `corank suggest` that judges should not see
 _BLANK = re.compile(r"\s")
 _PLACE = re.compile(r"\d{1,9}(\.0*)?")
 MAX_GRADE = 100

@@ -39,8 +39,7 @@ from corank_lab.pages.workspaces import (
 )
 
 _SNIPPET = 200
-_SHOWN = 100
-"""Number of queries and conflicts that the overview lists."""
+_SHOWN = 100  # number of queries and conflicts that the overview lists
 
 
 class GradeWorkspace(Workspace):  # noqa: D101

@@ -27,13 +27,10 @@ from corank_lab.screening.reporting.methods import methods_paragraph
 
 W = TypeVar("W", bound=Workspace)
 MAX_JUDGES = 200
-MAX_NAME = 64
-"""Characters of the name of a judge."""
-MAX_GROUPS, MAX_SETTLED = 200, 100
-"""Groups of duplicates and settled conflicts that are listed."""
+MAX_NAME = 64  # characters of the name of a judge
+MAX_GROUPS, MAX_SETTLED = 200, 100  # groups of duplicates and settled conflicts that are listed
 WRONG_NAME = "The name is not that of the project, so nothing was deleted. Type the name as it is shown."
-MAX_JOURNAL_VALUES = 2_000_000
-"""Values and keys of the journals that are added at once."""
+MAX_JOURNAL_VALUES = 2_000_000  # values and keys of the journals that are added at once
 
 
 def add_judge(page: PageRequest) -> Response:

@@ -28,11 +28,9 @@ from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
 MAX_WORKSPACES = 30
-PAUSE_SECONDS = 600
-"""A longer time between two answers of a judge is a pause, and does not count as time per answer."""
+PAUSE_SECONDS = 600  # a longer time between two answers of a judge is a pause, and does not count as time per answer
 MAX_CHARACTERS = 10_000
-MAX_REST_SECONDS = 5.0
-"""Longest pause between two fits of a model, in seconds."""
+MAX_REST_SECONDS = 5.0  # longest pause between two fits of a model, in seconds
 
 
 @dataclass(frozen=True)
@@ -135,8 +133,7 @@ class Workspace(ABC):
 
     kind: ClassVar[str]
     title: ClassVar[str]
-    entry: ClassVar[type[JournalEntry]]
-    """Class of the answers."""
+    entry: ClassVar[type[JournalEntry]]  # class of the answers
     settings: ClassVar[tuple[Setting, ...]]
     pages: ClassVar[Mapping[str, str]] = {}
     """Further pages of the owner: their addresses behind that of the project, and their names."""

@@ -147,7 +147,7 @@ def test_rules_exclude_bots_testers_and_own_clicks_from_learning_but_keep_the_ev
 
 def test_a_user_with_too_many_events_a_minute_is_a_bot(store, monkeypatch):
     monkeypatch.setattr("corank_lab.api.service.now_ms", lambda: 60_000)
-    with running(store, Rules(most_per_minute=3), models=[SHOP]) as client:
+    with running(store, Rules(max_per_minute=3), models=[SHOP]) as client:
         sent = [{"impression": "x", "item": f"i{at}", "user": "u"} for at in range(5)]
         client.post("/feedback", sent)
         assert [bool(event.flag & 4) for event in client.service.log.after(0)] == [False] * 3 + [True] * 2
