@@ -21,11 +21,11 @@ from msgspec import convert
 from corank import PDGD, RankingData, evaluate, make_ranking
 from corank.clicks import SimulatedUsers, simulate_clicks
 from corank.deploy.persist.files import model_bytes
+from corank_lab.api.history import compare_with_replay
 from corank_lab.api.learner import LogLearner
 from corank_lab.api.models import OnlineModel
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
-from corank_lab.api.training import compare_with_replay
 from corank_lab.database.backends import open_database
 
 AT = (0, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 50_000)

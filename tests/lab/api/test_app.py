@@ -19,10 +19,10 @@ from corank.data.rows import with_names
 from corank.deploy.persist.files import model_bytes
 from corank.parameters import rng_of
 from corank_lab.api.app import OPERATIONS
+from corank_lab.api.history import train_content, train_version
 from corank_lab.api.learner import replay
 from corank_lab.api.requests import MAX_ITEMS
 from corank_lab.api.service import Rules
-from corank_lab.api.training import train_content, train_version
 from helpers.api import ask, online_bytes, running
 from helpers.stores import open_new
 
