@@ -9,7 +9,7 @@ The candidates with a weight are then fitted to all judgements, and the score of
 
 w_m and s_m are fixed by ``fit``. The score of a row does not depend on the other rows of a call of ``predict``, unless
 a member sees columns as ranks inside the query. Such members join only if the average with them is better on left-out
-queries by a standard error.
+queries by half a standard error. Without query ids they are left out of the sum.
 
 With a prior s₀, candidate m learns f_m = c_m s₀ + g_m, with c_m the least-squares slope of the judgements on the prior
 (see `corank.base.priors`), and s₀ is a candidate by itself. The sum is divided by the total factor of s₀, so that
@@ -70,7 +70,7 @@ _NESTED_PARTS, _NESTED_REPEATS = 5, 1
 _IMPORTANCE_ROWS = 100
 # the average with members that see ranks is tried if their best correlation with the grades is at most this far below
 # that of others, and chosen if it is better by this number of standard errors
-_NEAR, _ERRORS = 0.05, 1.0
+_NEAR, _ERRORS = 0.05, 0.5
 # smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
 _CONTRADICTED = 1e-6
 
@@ -98,8 +98,11 @@ class AutoRanker(Ranker):
     Average of the rankers that rank left-out queries best; the default of ``corank fit``.
 
     It tries the mean of all columns, the best single column, linear, Gaussian and Laplacian least squares with several
-    penalties, logistic pairs and boosted trees, in order of cost and on the same judged queries. It then averages them
-    with weights chosen on the left-out queries. The fewer judged queries, the closer the weights are to equal.
+    penalties, and boosted trees, in order of cost and on the same judged queries. It then averages them with weights
+    chosen on the left-out queries. The fewer judged queries, the closer the weights are to equal.
+
+    Least squares on the rank of each column inside its query join the average only if left-out queries speak for them.
+    ``predict`` then takes `qid` and all rows of each query, and `summary` says so; without `qid`, they are left out.
 
     Parameters
     ----------
@@ -272,8 +275,8 @@ class AutoRanker(Ranker):
         X, prior
             As in `Ranker.predict`.
         qid : array-like of shape (n_rows,), optional
-            One query id per row, with all rows of each query. Needed only if members see ranks (`reads_ranks_`); None
-            then ranks all rows as one query, with a warning.
+            One query id per row, with all rows of each query. Used only if members see ranks (`reads_ranks_`); None
+            then leaves them out, with a warning.
 
         Returns
         -------
@@ -304,14 +307,16 @@ class AutoRanker(Ranker):
 
     def _parts(self, X: Any, qid: ArrayLike | None) -> list[tuple[Ranker, float, Any]]:
         """Return each member, its factor and the rows as it sees them."""
-        seen, factors = [self._named_rows(X)] * len(self.members_), self.weights_ / self.scales_
-        if hasattr(self, "reads_ranks_"):
-            rows = self._checked_rows(X)
-            if qid is None and len(rows) > 1:
-                warn(f"qid was not given, so AutoRanker ranks all rows as one query; {how_to_pass_qid()}.")
+        named, factors = self._named_rows(X), (self.weights_ / self.scales_).tolist()
+        if not hasattr(self, "reads_ranks_"):
+            return [(member, factor, named) for member, factor in zip(self.members_, factors, strict=True)]
+        rows, ranks = self._checked_rows(X), None
+        if qid is not None or self.reads_ranks_.all():
             ranks = ranks_inside(rows, Queries.of(qid, len(rows)))
-            seen = [ranks if reads else rows for reads, rows in zip(self.reads_ranks_, seen, strict=True)]
-        return list(zip(self.members_, factors.tolist(), seen, strict=True))
+        elif len(rows) > 1:
+            warn(f"qid was not given, so members that see ranks inside the query are left out; {how_to_pass_qid()}.")
+        parts = zip(self.members_, factors, self.reads_ranks_.tolist(), strict=True)
+        return [(member, c, ranks if reads else named) for member, c, reads in parts if ranks is not None or not reads]
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         if hasattr(self, "coef_"):
@@ -330,7 +335,8 @@ class AutoRanker(Ranker):
 
     def _check_state(self) -> None:
         """Raise if a loaded model has members of other columns, or weights that do not belong to them."""
-        if not len(self.members_) == len(self.weights_) == len(self.scales_):
+        lengths = {len(part) for part in (self.members_, self.weights_, self.scales_)}
+        if len(lengths | {len(getattr(self, "reads_ranks_", self.members_))}) > 1:
             raise InputError("weights_ and scales_ must have one number for each of members_")
         if any(member.n_features_in_ != self._n_columns for member in self.members_):
             raise InputError(f"members_ are not all of {self._n_columns} features")
@@ -383,7 +389,7 @@ class AutoRanker(Ranker):
         if hasattr(self, "unjudged_"):
             words += f" {self.unjudged_}"
         if not self.scores_rows_alone:
-            words += " Members see ranks of columns inside the query: predict needs qid and all rows of each query."
+            words += " Members see ranks of columns inside the query: pass qid and all rows of each query to predict."
         if self.skipped_:
             words += f" Not tried: {'; '.join(self.skipped_)}."
         return words

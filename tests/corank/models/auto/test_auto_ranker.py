@@ -171,7 +171,7 @@ def test_ranks_inside_the_query_are_read_if_scales_differ_between_queries(tmp_pa
     few, plain = QID < 20, ["linear", "linear-strong", "gaussian"]
     model = AutoRanker(candidates=[*plain, "ranks"], random_state=0).fit(rows[few], Y[few], qid=QID[few])
     assert model.reads_ranks_.any()
-    assert "predict needs qid" in model.summary()
+    assert "pass qid and all rows of each query" in model.summary()
     ranks = np.concatenate([(rankdata(rows[q == QID], axis=0) - 0.5) / (q == QID).sum() for q in range(40)])
     seen = {True: ranks, False: rows}
     factors = model.weights_ / model.scales_
@@ -181,12 +181,18 @@ def test_ranks_inside_the_query_are_read_if_scales_differ_between_queries(tmp_pa
     )
     without = AutoRanker(candidates=plain, random_state=0).fit(rows[few], Y[few], qid=QID[few])
     assert model.score(rows[~few], Y[~few], QID[~few]) > without.score(rows[~few], Y[~few], QID[~few]) + 0.1
-    with pytest.warns(UserWarning, match="ranks all rows as one query"):
-        model.predict(rows)
+    alone = [
+        c * member.predict(rows)
+        for c, member, reads in zip(factors, model.members_, model.reads_ranks_.tolist(), strict=True)
+        if not reads
+    ]
+    with pytest.warns(UserWarning, match="members that see ranks inside the query are left out"):
+        np.testing.assert_allclose(model.predict(rows), sum(alone), rtol=1e-9)
     corank.save(model, tmp_path / "model")
     np.testing.assert_array_equal(corank.load(tmp_path / "model").predict(rows, QID), model.predict(rows, QID))
-    with pytest.raises(InputError, match="ranks of columns inside the query"):
-        export_model(model, tmp_path / "model.json", "json", rows=rows, qid=QID)
+    with pytest.warns(UserWarning, match="left out"):
+        done = export_model(model, tmp_path / "model.json", "json", rows=rows, qid=QID)
+    assert done.verification.unexplained_orders == 0
     explained = explain(model, rows, (0, 1), qid=QID)
     scores = model.predict(rows, QID)
     assert explained.contributions.sum() == pytest.approx(scores[0] - scores[1])
