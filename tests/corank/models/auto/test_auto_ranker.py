@@ -16,8 +16,8 @@ from corank.deploy.export import export_model
 from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.models.auto import AutoRanker
-from corank.models.auto.auto_ranker import add_up_alike
 from corank.models.auto.candidates import CANDIDATES, column_correlations
+from corank.models.auto.members import Member, add_up_alike
 
 PROBLEM = make_ranking(40, 10, random_state=3)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
@@ -276,10 +276,11 @@ def test_members_that_are_alike_are_added_up():
     members += [corank.RankRLS(0.1, "laplacian").fit(X, Y, qid=QID), corank.ColumnMean([2], method=None).fit(X)]
     weights, scales = [0.1, 0.2, 0.1, 0.1, 0.2, 0.1, 0.2], [1.0, 2.0, 3.0, 0.5, 0.2, 0.3, 1.5]
     expected = sum(w / s * member.predict(X) for w, s, member in zip(weights, scales, members, strict=True))
-    merged, w, s = add_up_alike(members, weights, scales)
+    parts = zip(members, weights, scales, strict=True)
+    merged = add_up_alike([Member(member, w, s, False) for member, w, s in parts])
     assert len(merged) == 3
-    assert sum(w) == pytest.approx(1.0)
-    found = sum(a / b * member.predict(X) for a, b, member in zip(w, s, merged, strict=True))
+    assert sum(member.weight for member in merged) == pytest.approx(1.0)
+    found = sum(member.factor * member.ranker.predict(X) for member in merged)
     np.testing.assert_allclose(np.ptp(found - expected), 0.0, atol=1e-9)  # up to an intercept
 
 
