@@ -27,7 +27,7 @@ from corank.metrics.significance import few_note, sign_flip
 from corank.models.fusion import Fusion, FusionDefinition, Term
 from corank.models.fusion.fusion import FUSION, MEAN, RRF, definition_best, p_better
 from corank.models.fusion.lists import RetrievedLists
-from corank.models.fusion.values import JudgedQueries, top_rows
+from corank.models.fusion.judged import JudgedQueries, top_rows
 from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]

@@ -33,7 +33,7 @@ from corank.comparison.winner import Expectation
 from corank.errors import InputError, suggest_names
 from corank.models.fusion import FusionDefinition
 from corank.models.fusion.lists import RetrievedLists
-from corank.models.fusion.values import JudgedQueries, discounts, top_rows
+from corank.models.fusion.judged import JudgedQueries, discounts, top_rows
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -11,7 +11,7 @@ from corank.models.fusion.candidates import Candidates, Features, Prior, shared_
 from corank.models.fusion.least_squares import Squares
 from corank.models.fusion.lists import RetrievedLists
 from corank.models.fusion.posterior import MAX_HOLES, Evidence, restricted, unknown_share
-from corank.models.fusion.values import JudgedQueries, top_rows
+from corank.models.fusion.judged import JudgedQueries, top_rows
 
 NAN = np.nan
 
