@@ -46,7 +46,7 @@ class Family:
 
     name: in words.
     mixture: weights of the transforms, in units of their deviation; keys are those of `Features.columns`.
-    form: name and normalizer of the engine form that has exactly these fusions; None if engines have none.
+    form: the engine form that has exactly these fusions; "" if engines have none.
     counts_agreement: whether the second list that returns a document matters about as much as the first. The weights
         are then powers of the drawn ones: the first 20 values of 1/(60 + r) differ by a quarter, those of 1/(10 + r)
         by two thirds, so that slightly unequal weights would put the first ten of one list before those of the other.
@@ -54,7 +54,7 @@ class Family:
 
     name: str
     mixture: dict[str, float]
-    form: tuple[str, str | None] | None = None
+    form: str = ""
     counts_agreement: bool = False
 
     def weights(self, p: Floats) -> Floats:
@@ -64,14 +64,14 @@ class Family:
 
 
 FAMILIES = (
-    Family("reciprocal ranks", {"flat": 1.0}, ("rrf", None), counts_agreement=True),
-    Family("steep reciprocal ranks", {"steep": 1.0}, ("rrf", None)),
-    Family("min-max scores", {"minmax": 1.0}, ("linear", "minmax")),
+    Family("reciprocal ranks", {"flat": 1.0}, "rrf", counts_agreement=True),
+    Family("steep reciprocal ranks", {"steep": 1.0}, "rrf"),
+    Family("min-max scores", {"minmax": 1.0}, "minmax"),
     Family("min-max scores and steep reciprocal ranks", {"minmax": 1.0, "steep": 1.0}),
     Family("min-max scores, reciprocal ranks and presence", {"minmax": 1.0, "flat": 1.0, "presence": 1.0}),
     Family("reciprocal ranks and presence", {"flat": 1.0, "presence": 1.0}, counts_agreement=True),
 )
-FORMS = tuple(dict.fromkeys(family.form for family in FAMILIES if family.form is not None))
+FORMS = tuple(dict.fromkeys(family.form for family in FAMILIES if family.form))
 ALONE = len(FAMILIES)
 """Number of the family of single retrievers."""
 

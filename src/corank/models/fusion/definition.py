@@ -70,16 +70,14 @@ class EngineForm:
     """
     The nearest fusion of a form that search engines have.
 
-    form: "rrf", Σ_j w_j / (k + rank), or "linear", Σ_j w_j φ(score).
-    normalizer: φ of the linear form: "minmax"; None for rrf.
-    k: the constant of rrf; None for the linear form.
+    form: "rrf", Σ_j w_j / (k + rank), or "minmax", Σ_j w_j φ(score) with min-max scores φ.
+    k: the constant of rrf; None for scores.
     weights: one per retriever, at least 0, with sum 1.
     loss: mean of the metric that it loses against the definition, on left-out queries; None without judgements.
     low, high: interval of the loss.
     """
 
     form: str
-    normalizer: str | None
     k: float | None
     weights: tuple[float, ...]
     loss: float | None = None
@@ -235,7 +233,7 @@ def _check_term(term: Term, names: tuple[str, ...]) -> None:
         )
     if term.transform not in TRANSFORMS:
         raise InputError(
-            f"a term has the unknown transform {term.transform!r}; {suggest_names(term.transform, TRANSFORMS)}."
+            f"a term has the unknown transform {term.transform!r}; {suggest_names(term.transform, list(TRANSFORMS))}."
         )
     takes_k = term.transform == "reciprocal_rank"
     if takes_k != (term.k is not None) or (term.k is not None and not 0 <= term.k <= 1e9):
@@ -244,13 +242,11 @@ def _check_term(term: Term, names: tuple[str, ...]) -> None:
 
 
 def _check_form(form: EngineForm, m: int) -> None:
-    is_known = (form.form == "rrf" and form.k is not None and form.normalizer is None) or (
-        form.form == "linear" and form.k is None and form.normalizer == "minmax"
-    )
+    is_known = form.form in ("rrf", "minmax") and (form.form == "rrf") == (form.k is not None)
     if not is_known or len(form.weights) != m or min(form.weights) < 0 or abs(sum(form.weights) - 1) > 1e-6:
         raise InputError(
-            f"an engine form {form.form!r} ({form.normalizer}) has the weights {form.weights[:5]}; it needs {m} "
-            "weights of at least 0 with sum 1."
+            f"an engine form {form.form!r} has the weights {form.weights[:5]}; it needs {m} weights of at least 0 with "
+            "sum 1, and k only for rrf."
         )
 
 

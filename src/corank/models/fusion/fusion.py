@@ -225,19 +225,19 @@ class Fusion(Estimator):
             sources=grades.sources, nonnegative=not self.allow_negative,
         )  # fmt: skip
 
-    def _form(self, evidence: Evidence, form: tuple[str, str | None], fused: Floats | None) -> EngineForm:
+    def _form(self, evidence: Evidence, form: str, fused: Floats | None) -> EngineForm:
         """Return the nearest fusion of an engine form, and what it loses on left-out queries."""
         shares, column = evidence.shares(form)
         k = evidence.features.columns[column][1]
         if fused is None:
-            return EngineForm(*form, k, tuple(shares.tolist()))
+            return EngineForm(form, k, tuple(shares.tolist()))
         own = []
         for q in range(len(evidence)):
             p, name = evidence.shares(form, q)
             own.append(evidence.features.mixed({name: 1.0}, p[None])[:, 0])
         gap = fused - evidence.left_out_values(own)
         test = sign_flip(gap, level=_LEVEL)
-        return EngineForm(*form, k, tuple(shares.tolist()), float(gap.mean()), _finite(test.low), _finite(test.high))
+        return EngineForm(form, k, tuple(shares.tolist()), float(gap.mean()), _finite(test.low), _finite(test.high))
 
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
         """
@@ -374,8 +374,8 @@ def _as_missed(missed: tuple[ArrayLike, ArrayLike], queries: Queries) -> tuple[N
     return np.array([code[query] for query in ids if query in code], dtype=np.int64), grades[known]
 
 
-def _label_free_form(form: tuple[str, str | None], m: int, k: float) -> EngineForm:
-    return EngineForm(*form, k if form[0] == "rrf" else None, (1.0 / m,) * m)
+def _label_free_form(form: str, m: int, k: float) -> EngineForm:
+    return EngineForm(form, k if form == "rrf" else None, (1.0 / m,) * m)
 
 
 def _rule_values(features: Features, judged: JudgedQueries, names: tuple[str, ...]) -> dict[str, Floats]:

@@ -127,7 +127,7 @@ class Evidence:
         p, n_rules = self.posterior[left_out], self.candidates.W.shape[1]
         return np.asarray(self.candidates.W @ p[:n_rules] + self.learnt[left_out] @ p[n_rules:])
 
-    def shares(self, form: tuple[str, str | None], left_out: int = -1) -> tuple[Floats, str]:
+    def shares(self, form: str, left_out: int = -1) -> tuple[Floats, str]:
         """Return the mean weights of the retrievers in one engine form, and its column, under the posterior."""
         p, family = self.posterior[left_out, : len(self.candidates.p)], self.candidates.family
         numbers = [number for number, item in enumerate(FAMILIES) if item.form == form]
