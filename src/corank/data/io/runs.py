@@ -68,11 +68,6 @@ class Runs:
         """Number of queries."""
         return len(Queries.of(self.qid, len(self.qid)))
 
-    def of_queries(self, queries: set[str]) -> Runs:
-        """Keep some of the queries."""
-        kept = np.array([query in queries for query in self.qid.tolist()], dtype=bool)
-        return replace(self, qid=self.qid[kept], docids=self.docids[kept], X=self.X[kept])
-
     def matched(self, retrievers: Sequence[str]) -> Runs:
         """Order the columns as the retrievers of a fusion: by file name or tag, else by position."""
         if len(retrievers) != len(self.names):

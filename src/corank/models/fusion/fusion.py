@@ -185,7 +185,8 @@ class Fusion(Estimator):
         if not len(plain):
             why = "no query has a judged document" if np.isnan(grades).all() else "no judged document is relevant"
             note = f"Nothing was learnt, since {why}; equal weights of reciprocal ranks need no judgement."
-            forms = tuple(_label_free_form(form, len(names), self.k) for form in FORMS)
+            m = len(names)
+            forms = tuple(EngineForm(form, self.k if form == "rrf" else None, (1.0 / m,) * m) for form in FORMS)
             definition = FusionDefinition.rrf(names, self.k, notes=(note,), engine_forms=forms)
             return _Fitted(definition, len(lists.queries), {})
         used = lists.take(plain.codes)
@@ -265,24 +266,6 @@ class Fusion(Estimator):
         check_columns(self, X, lists.X)
         return self.definition_.score_lists(lists)
 
-    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
-        """
-        Rank documents inside their queries.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_retrievers)
-            Retrieval scores as in `fit`.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; needed after a fit with several queries.
-
-        Returns
-        -------
-        array of int64, shape (n_rows,)
-            1 for the best document of each query; equal scores keep their input order.
-        """
-        return Queries.of(qid, len(X)).ranks(self.predict(X, qid))
-
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """
         Write the fusion to ``fusion.json``, which `load_fusion` reads.
@@ -312,27 +295,24 @@ class Fusion(Estimator):
             The rule, weights, values on left-out queries, and how unjudged documents were treated.
         """
         check_is_fitted(self)
-        definition = self.definition_
+        definition, values = self.definition_, self.left_out_values_
         lines = [definition.rule[0].upper() + definition.rule[1:] + "."]
         for name in definition.retrievers:
-            own = [term for term in definition.terms if term.retriever == name]
-            parts = ", ".join(f"{term.weight:.3g} {_term_words(term.transform, term.k)}" for term in own)
-            lines.append(f"  {name}: {parts or 'not used'}")
+            parts = [
+                f"{term.weight:.3g} {term.transform}" if term.k is None else f"{term.weight:.3g} / ({term.k:g} + rank)"
+                for term in definition.terms
+                if term.retriever == name
+            ]
+            lines.append(f"  {name}: {', '.join(parts) or 'not used'}")
         if definition.estimate is not None:
-            lines += self._compared()
+            own = values[FUSION]
+            lines.append(f"{self.metric}, {len(own)} queries, each left out in turn: {own.mean():.3f}")
+            lines += [
+                f"  {(own - values[other]).mean():+.3f} against {other} ({values[other].mean():.3f}), better with "
+                f"probability {p_better(own - values[other]):.2f}"
+                for other in (RRF, best_retriever(values, definition.retrievers))
+            ]
         return "\n".join([*lines, *filter(None, (definition.pool, *definition.notes))])
-
-    def _compared(self) -> list[str]:
-        """Compare the fusion with RRF and with the best retriever, on left-out queries."""
-        values, best = self.left_out_values_, definition_best(self.left_out_values_, self.definition_.retrievers)
-        lines = [f"{self.metric}, {len(values[FUSION])} queries, each left out in turn: {values[FUSION].mean():.3f}"]
-        for other in (RRF, best):
-            gap = values[FUSION] - values[other]
-            lines.append(
-                f"  {gap.mean():+.3f} against {other} ({values[other].mean():.3f}), better with probability "
-                f"{p_better(gap):.2f}"
-            )
-        return lines
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "definition_")
@@ -360,7 +340,7 @@ def p_better(differences: Floats) -> float:
     return float(t.cdf(mean / spread * np.sqrt(n), n - 1))
 
 
-def definition_best(values: dict[str, Floats], retrievers: tuple[str, ...]) -> str:
+def best_retriever(values: dict[str, Floats], retrievers: tuple[str, ...]) -> str:
     """Return the retriever with the highest mean."""
     return max(retrievers, key=lambda name: float(values[name].mean()))
 
@@ -374,10 +354,6 @@ def _as_missed(missed: tuple[ArrayLike, ArrayLike], queries: Queries) -> tuple[N
     return np.array([code[query] for query in ids if query in code], dtype=np.int64), grades[known]
 
 
-def _label_free_form(form: str, m: int, k: float) -> EngineForm:
-    return EngineForm(form, k if form == "rrf" else None, (1.0 / m,) * m)
-
-
 def _rule_values(features: Features, judged: JudgedQueries, names: tuple[str, ...]) -> dict[str, Floats]:
     """Return the metric of RRF, of the mean of min-max scores and of each retriever, by query."""
     flat, scaled = features.values[:, features.places("flat")], features.values[:, features.places("minmax")]
@@ -387,13 +363,10 @@ def _rule_values(features: Features, judged: JudgedQueries, names: tuple[str, ..
 
 def _estimate(metric: str, values: Floats) -> Estimate:
     test = sign_flip(values, level=_LEVEL)
-    low, high = _finite(max(test.low, 0.0)) if np.isfinite(test.low) else None, _finite(min(test.high, 1.0))
-    return Estimate(metric, float(values.mean()), low, high if np.isfinite(test.high) else None, _LEVEL, len(values))
+    low, high = _finite(test.low), _finite(test.high)
+    low, high = None if low is None else max(low, 0.0), None if high is None else min(high, 1.0)
+    return Estimate(metric, float(values.mean()), low, high, _LEVEL, len(values))
 
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _term_words(transform: str, k: float | None) -> str:
-    return f"/ ({k:g} + rank)" if k is not None else transform

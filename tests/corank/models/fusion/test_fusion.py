@@ -232,4 +232,3 @@ def test_predict_needs_query_ids_and_takes_empty_lists():
     scores = fusion.predict([[1.0, NAN, NAN], [0.5, NAN, NAN]], qid=["q", "q"])
     assert np.isfinite(scores).all()
     assert scores[0] > scores[1]
-    assert fusion.rank(X, qid).max() == np.bincount(qid).max()
