@@ -34,7 +34,7 @@ from experiments.fusion.problems import COLLECTIONS, NAMED, Floats, Problem, col
 from experiments.options import ExperimentOptions
 
 SIZES, LARGE = (5, 10, 20, 40), 40
-REPEATS, POOL_REPEATS, COVERAGE_REPEATS = 20, 4, 10
+REPEATS, POOL_REPEATS, COVERAGE_REPEATS = 20, 4, 6
 MAX_RANX = 3
 """Retrievers up to which ranx tries weights; for more it takes minutes, and only the k of RRF is optimised."""
 METHODS = ("RRF", "min-max mean", "best retriever, chosen", "grid", "ranx", "fusion")
