@@ -26,8 +26,8 @@ from corank.errors import UsageWarning
 from corank.metrics.significance import few_note, sign_flip
 from corank.models.fusion import Fusion, FusionDefinition, Term
 from corank.models.fusion.fusion import FUSION, MEAN, RRF, best_retriever, p_better
-from corank.models.fusion.lists import RetrievedLists
 from corank.models.fusion.judged import JudgedQueries, top_rows
+from corank.models.fusion.lists import RetrievedLists
 from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]

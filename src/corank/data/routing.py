@@ -79,6 +79,8 @@ def _predict(estimator: Any, X: Any, qid: ArrayLike | None, prior: ArrayLike | N
 
 def predicts_by_qid(estimator: Any) -> bool:
     """Return whether ``predict`` uses query ids; otherwise rows can be scored one by one."""
+    if getattr(estimator, "scores_rows_alone", False):
+        return False
     if not hasattr(estimator, "get_metadata_routing"):  # a scorer of rows, or an estimator that cannot request anything
         return False
     import sklearn

@@ -28,7 +28,7 @@ from corank.base.kernels.basis import Basis
 from corank.base.kernels.radial import ARDKernel
 from corank.clicks.ranker import OnlineRanker
 from corank.data.column_roles import column_name
-from corank.deploy.export.folding import fold_columns, normalise
+from corank.deploy.export.folding import fold_columns
 from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
@@ -141,6 +141,11 @@ def _scorer(model: Any, calibrated: bool, has_prior: bool = False) -> Scorer:
         correction = _scorer(model.ranker_, calibrated, has_prior=True)
         return add([(model.slope_, _scorer(model.prior_ranker_, calibrated)), (1.0, correction)])
     if isinstance(model, AutoRanker):
+        if not model.scores_rows_alone:
+            raise InputError(
+                "members of this AutoRanker see ranks of columns inside the query, which an engine does not compute; "
+                "fit again with deploy set to the target, or with candidates that do not see ranks."
+            )
         factors = zip(model.weights_ / model.scales_, model.members_, strict=True)
         return add([(float(c), _scorer(member, calibrated, has_prior=True)) for c, member in factors])
     if isinstance(model, ColumnMean):
@@ -318,7 +323,6 @@ def _pipeline(pipeline: Pipeline, calibrated: bool) -> Scorer:
     if not steps:
         raise InputError("the pipeline has no steps; add a ranker and fit it.")
     scorer = _scorer(steps[-1], calibrated)
-    is_last = True
     for step in reversed(steps[:-1]):
         if isinstance(step, QueryScaler):
             raise _by_query("QueryScaler", "StandardScaler or no scaler")
@@ -331,9 +335,6 @@ def _pipeline(pipeline: Pipeline, calibrated: bool) -> Scorer:
                 f"the step {type(step).__name__} cannot be exported; use StandardScaler, MinMaxScaler, MaxAbsScaler or "
                 "Landmarks before the ranker."
             )
-        if is_last and len(steps) == 2:
-            scorer = normalise(step, scorer)
-        is_last = False
     return scorer
 
 
