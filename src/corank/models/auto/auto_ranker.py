@@ -33,7 +33,7 @@ from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
 from corank.base.priors import ColumnMean
-from corank.data.queries import Queries
+from corank.data.queries import Queries, qid_of_index
 from corank.data.ranking import RankingData
 from corank.data.routing import how_to_pass_qid
 from corank.data.rows import with_names
@@ -280,7 +280,7 @@ class AutoRanker(Ranker):
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
-        return self._add_prior(self._score_queries(X, qid), prior)
+        return self._add_prior(self._score_queries(X, qid_of_index(X, qid)), prior)
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
         return self.predict(X, qid, prior=prior)
