@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from corank.comparison.fusion_suggest import suggest_for_fusion
 from corank.data import read_grades, read_runs
 from corank.models.fusion import Fusion, FusionDefinition
-from corank.models.fusion.lists import RetrievedLists
 from corank.models.fusion.judged import JudgedQueries
+from corank.models.fusion.lists import RetrievedLists
 
 Floats = NDArray[np.float64]
 BUDGETS = (20, 40, 80, 160, 320)

@@ -314,9 +314,7 @@ def _joined(lists: Sequence[_List], qrels: Qrels | None) -> Runs:
             )
         alone = sorted(query for query, count in n_lists.items() if count == 1)
         if alone:
-            notes.append(
-                f"queries in one run only are kept: {len(alone)}, such as {', '.join(alone[:_MAX_SHOWN])}"
-            )
+            notes.append(f"queries in one run only are kept: {len(alone)}, such as {', '.join(alone[:_MAX_SHOWN])}")
         partly = sum(1 < count < len(lists) for count in n_lists.values())
         if partly:
             notes.append(f"queries in some runs only are kept: {partly}")
