@@ -59,9 +59,8 @@ def records(
     """Read records, print what was found (missing fields, duplicates, labels, references), and convert them."""
     from corank.data import require_text_place
     from corank_lab.records.duplicates import find_duplicates
-    from corank_lab.records.records import read_records
+    from corank_lab.records.records import duplicate_table, read_records, summarise
     from corank_lab.records.references import match_references
-    from corank_lab.records.summary import duplicate_table, summarise
     from corank_lab.records.writer import require_records_suffix, write_records
 
     if (unique or references) and output is None:
@@ -75,7 +74,7 @@ def records(
     matches = read_records(*source)
     fetched = ""
     if references:
-        from corank_lab.records.openalex import fetch_references
+        from corank_lab.records.references import fetch_references
 
         cache = Path(f"{source[0]}.openalex.jsonl")
         result = fetch_references(matches, cache=cache, address=address, mail=mail, key=key)

@@ -94,7 +94,7 @@ def _screen_review(output: Path, seed: int, console: Console, force: bool) -> Pa
     """Screen: find nearly all relevant records of a real systematic review."""
     from corank.cli import show
     from corank.data import atomic_file
-    from corank_lab.cli.screening.replay import recall_curve
+    from corank_lab.cli.screening.results import recall_curve
     from corank_lab.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
     from corank_lab.screening.simulate import plot_recall, simulate
 

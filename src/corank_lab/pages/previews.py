@@ -16,8 +16,8 @@ from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.uploads import UploadedFile, sort_upload
 from corank_lab.records.columns import find_columns
-from corank_lab.records.parsers import parse_file
-from corank_lab.records.parsers.parsed import ParsedFile, load_file
+from corank_lab.records.parsed import ParsedFile, load_file
+from corank_lab.records.reading import parse_file
 
 ANY = "any"
 """Kind of an upload that waits for the owner's decision what it is for."""

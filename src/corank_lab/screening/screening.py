@@ -24,7 +24,7 @@ from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel, choose_first
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress, advice_sentence
-from corank_lab.screening.stopping.sampling import RandomSample
+from corank_lab.screening.stopping.urns import RandomSample
 from corank_lab.screening.team import OpenRecord, TeamAnswers
 from corank_lab.screening.views import Views, make_views
 
@@ -53,7 +53,7 @@ class Screening(TeamAnswers):
     readers: Number of judges who read a record of that share; all by default.
     rule: When reading may stop: a name in `corank_lab.screening.STOPPING_RULES`.
     target: Recall to reach.
-    confidence: Required probability that the target is reached.
+    confidence: Required probability that the target is reached; that of the rule by default.
     random_state: Random seed.
     views: Views of the same records, made before; else `prepare` makes them.
 
@@ -79,7 +79,7 @@ class Screening(TeamAnswers):
         readers: int = ANY_NUMBER,
         rule: str = DEFAULT_RULE,
         target: float = 0.95,
-        confidence: float = 0.95,
+        confidence: float | None = None,
         random_state: int = 0,
         views: Views | None = None,
     ) -> None:

@@ -85,7 +85,7 @@ def simulate(
     *,
     rule: str = DEFAULT_RULE,
     target: float = 0.95,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     views: Views | None = None,
 ) -> list[ScreeningReplay]:
     """

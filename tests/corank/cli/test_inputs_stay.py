@@ -15,7 +15,7 @@ from cli.test_bad_things import COMMANDS, tree, write_answers
 from corank import cli
 from corank.cli import app
 from corank.errors import InputError
-from corank_lab.cli.screening.replay import REPORT_FILES
+from corank_lab.cli.screening.results import REPORT_FILES
 from corank_lab.records import read_records
 from faults.writers import write_journal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from corank.errors import InputError
 from corank_lab.choices import STOPPING_RULES
 
 if TYPE_CHECKING:
-    from corank_lab.cli.screening.files import ScreeningFiles
+    from corank_lab.cli.screening.session import ScreeningFiles
 
 STARTS = 10
 """Default number of replays."""
@@ -30,7 +30,14 @@ Title = Annotated[str | None, typer.Option(help="Column of titles.", metavar="CO
 Text = Annotated[str | None, typer.Option(help="Column of abstracts or texts.", metavar="COLUMN", show_default=False)]
 Rule = Annotated[str, typer.Option(help=f"Stopping rule: {list_choices(STOPPING_RULES)}.")]
 Target = Annotated[float, typer.Option(help="Recall to reach: share of the relevant records.")]
-Confidence = Annotated[float, typer.Option(help="Required probability that it is reached.")]
+Accept = Annotated[
+    str | None,
+    typer.Option(
+        "--accept", "--confidence",
+        help="Error that you accept, such as '1 in 20', or a confidence.  [default: that of the rule]",
+        show_default=False,
+    ),
+]  # fmt: skip
 KeepDuplicates = Annotated[
     bool, typer.Option("--keep-duplicates", help="Judge every record by itself, including duplicates.")
 ]
@@ -88,7 +95,7 @@ def read(
     ] = 0.0,
     rule: Rule = "agree",
     target: Target = 0.95,
-    confidence: Confidence = 0.95,
+    accept: Accept = None,
     page: Annotated[
         bool,
         typer.Option("--page", help="Read in the browser; corank.db next to the file keeps the answers."),
@@ -107,18 +114,18 @@ def read(
             keep_duplicates=keep_duplicates,
         )  # fmt: skip
         options = {
-            "topic": topic, "highlight": ", ".join(highlight or ()), "rule": rule, "target": target,
-            "highlight_against": ", ".join(highlight_against or ()), "confidence": confidence,
+            "topic": topic, "highlight": ", ".join(highlight or ()), **stopping_options(rule, target, accept),
+            "highlight_against": ", ".join(highlight_against or ()),
             "use_labels": False if ignore_labels else None,
         }  # fmt: skip
         read_on_page(records, judge, options, reason or (), reasons)
         return
     from corank_lab.cli.screening import session
-    from corank_lab.cli.screening.replay import replay as replay_labels
+    from corank_lab.cli.screening.results import replay as replay_labels
     from corank_lab.cli.screening.view import Highlights
 
     files = _files(records, title, text, answers, keep_duplicates)
-    stopping = {"rule": rule, "target": target, "confidence": confidence}
+    stopping = stopping_options(rule, target, accept)
     ids = [item.strip() for listed in known or () for item in listed.split(",") if item.strip()]
     is_done = session.read(
         files, judge, {**stopping, "topic": topic, "known": ids, "random_state": seed},
@@ -135,7 +142,7 @@ def replay(
     text: Text = None,
     rule: Rule = "agree",
     target: Target = 0.95,
-    confidence: Confidence = 0.95,
+    accept: Accept = None,
     starts: Annotated[int, typer.Option(min=1, help="Number of replays, each from another pair of records.")] = STARTS,
     output: Annotated[
         Path | None,
@@ -147,9 +154,9 @@ def replay(
     force: Force = False,
 ) -> None:
     """Replay records that are all judged: how fast would the relevant ones be found, and when would a rule stop?"""
-    from corank_lab.cli.screening.replay import replay as replay_labels
+    from corank_lab.cli.screening.results import replay as replay_labels
 
-    stopping = {"rule": rule, "target": target, "confidence": confidence}
+    stopping = stopping_options(rule, target, accept)
     replay_labels(_files(records, title, text), starts, stopping, output, force, as_json)
 
 
@@ -169,7 +176,7 @@ def report(
     keep_duplicates: KeepDuplicates = False,
     rule: Rule = "agree",
     target: Target = 0.95,
-    confidence: Confidence = 0.95,
+    accept: Accept = None,
     seed: Seed = 0,
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
@@ -179,7 +186,7 @@ def report(
     from corank_lab.cli.screening import results
 
     files = _files(records, title, text, answers, keep_duplicates)
-    stopping = {"rule": rule, "target": target, "confidence": confidence}
+    stopping = stopping_options(rule, target, accept)
     results.report(files, output, stopping, seed, force=force, as_json=as_json, keep_formulas=keep_formulas)
 
 
@@ -227,6 +234,14 @@ def settle(
     session.adjudicate(files, judge, reasons=reason or (), highlights=words)
 
 
+def stopping_options(rule: str, target: float, accept: str | None) -> dict[str, Any]:
+    """Return rule, target and confidence, which is that of the rule if no error is accepted."""
+    from corank_lab.screening.stopping import read_confidence, stopping_rule
+
+    chosen = stopping_rule(rule, 1, target, None if accept is None else read_confidence(accept))
+    return {"rule": rule, "target": target, "confidence": chosen.confidence}
+
+
 def _files(
     records: Sequence[Path],
     title: str | None,
@@ -234,7 +249,7 @@ def _files(
     answers: Path | None = None,
     keep_duplicates: bool = False,
 ) -> ScreeningFiles:
-    from corank_lab.cli.screening.files import ScreeningFiles
+    from corank_lab.cli.screening.session import ScreeningFiles
 
     if any(str(path) == "-" for path in records):
         raise InputError("RECORDS is - (standard input), which is needed for the keys; pass the name of a file.")

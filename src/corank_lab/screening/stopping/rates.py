@@ -16,7 +16,9 @@ with the regularised incomplete beta function I. The weights of the curves are (
 No curve is exactly right, and with many finds the model would be far too sure. Two constants allow for that: finds
 count as at most `enough` when curves are weighted, τ = 1 / (1 + r/enough), and the odds (1 − H)/H of a relevant record
 to be unread are multiplied by a lognormal factor with the standard deviation `misfit`. Rules decide by (100, 0.5).
-Intervals use (30, 1), since they must hold at every moment of a screening, and rules stop at one moment only.
+Intervals use (30, 1), since they must hold at every moment of a screening, and rules stop at one moment only. Their
+lower end is also below every recall that the bets (`corank_lab.screening.stopping.urns`) do not reject at `DOUBT`,
+since nothing in the finds tells of a second topic that is still unread.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from corank_lab.screening.stopping.urns import missing_allowed
+from corank_lab.screening.stopping.urns import missing_allowed, p_of_missing, smallest
 
 MIN_FOUND = 5
 """Number of finds below which no estimate is made."""
@@ -44,6 +46,8 @@ BACKGROUNDS = (0.0, 0.02)
 """Values of ε."""
 WIDE = (30, 1.0)
 """Values of enough and misfit for intervals, chosen on replays."""
+DOUBT = 0.25
+"""p-value of the bets above which a number of missing records is inside the interval."""
 NODES = np.linspace(-2.0, 2.0, 5)
 """Points at which the lognormal factor is evaluated, in standard deviations."""
 
@@ -88,8 +92,14 @@ class RateModel:
             return None
         cdf, posterior = self._missing_cdf(finds, read, *WIDE)
         n_unread, result = self.n - read, len(finds) + known
-        median, most, least = (_quantile(cdf, level, n_unread) for level in (0.5, 0.975, 0.025))
+
+        def quantile(level: float) -> int:
+            return smallest(lambda missing: cdf(missing) >= level, 0, n_unread)
+
+        median, most, least = quantile(0.5), quantile(0.975), quantile(0.025)
         most = max(most, min(n_unread, 1))  # an unread record may be relevant, whatever a model says
+        if most < n_unread and p_of_missing(finds, read, self.n, most + 1) > DOUBT:
+            most = smallest(lambda more: p_of_missing(finds, read, self.n, more + 1) <= DOUBT, most + 1, n_unread)
         recall, low, high = (result / (result + missing) for missing in (median, most, least))
         soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
         probability = self.probability(finds, read, known, target)
@@ -117,11 +127,8 @@ class RateModel:
         def expected(place: int) -> float:
             return result + float(len(finds) * posterior @ (self._cumulated(place) / mass - 1))
 
-        goal, low, high = target * expected(self.n), read, self.n
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if expected(middle) >= goal else (middle + 1, high)
-        return low
+        goal = target * expected(self.n)
+        return smallest(lambda place: expected(place) >= goal, read, self.n)
 
     def _missing_cdf(
         self, finds: Sequence[int], read: int, enough: float, misfit: float
@@ -181,12 +188,3 @@ def log_curves(shares: Floats) -> Floats:
     b, c = (values.reshape(-1, 1) for values in np.meshgrid(SLOPES, SHAPES))
     s, a = (values.reshape(-1, 1) for values in np.meshgrid(OFFSETS, EXPONENTS))
     return np.vstack([-b * shares**c, -a * np.log((shares + s) / s)])
-
-
-def _quantile(cdf: Callable[[int], float], level: float, n_unread: int) -> int:
-    """The smallest number up to `n_unread` whose probability of not being exceeded is at least `level`."""
-    low, high = 0, n_unread
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if cdf(middle) >= level else (middle + 1, high)
-    return low

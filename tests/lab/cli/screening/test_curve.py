@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank_lab.cli.screening.replay import HEIGHT, MARGIN, recall_curve
+from corank_lab.cli.screening.results import HEIGHT, MARGIN, recall_curve
 from corank_lab.screening import ScreeningReplay
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from corank.errors import InputError
 from corank.tables import ReportTable
-from corank_lab.screening.reporting.methods import EVIDENCE, KappaFacts, ScreeningFacts, methods_paragraph
-from corank_lab.screening.reporting.prisma import PrismaCounts
-from corank_lab.screening.reporting.report import ALWAYS, write_report
+from corank_lab.screening.methods import EVIDENCE, KappaFacts, ScreeningFacts, methods_paragraph
+from corank_lab.screening.prisma import PrismaCounts
+from corank_lab.screening.report import ALWAYS, write_report
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from corank_lab.records.records import Records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.stopping import make_forecast, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster
-from corank_lab.screening.stopping.sampling import RandomSample, percent, proof_sentence
-from corank_lab.screening.stopping.urns import SamplePlan, p_by_betting
+from corank_lab.screening.stopping.urns import RandomSample, SamplePlan, p_by_betting, percent, proof_sentence
 
 EARLY = list(range(1, 81, 2))
 

@@ -26,7 +26,7 @@ from corank.data import (
 )
 from corank.errors import InputError, import_extra
 from corank_lab.records.columns import MAX_COLUMNS, fields_of, find_columns, is_known
-from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
+from corank_lab.records.parsed import ParsedFile, RawRecord, columns_of
 
 SEPARATORS = {",": "CSV", ";": "CSV", "\t": "TSV", "|": "CSV"}
 HEADER_ROWS = 60
