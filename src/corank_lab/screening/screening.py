@@ -22,6 +22,7 @@ from corank_lab.screening.answers import ScreeningEntry, prior_entries
 from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel, choose_first
+from corank_lab.screening.prior import Prior
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress, advice_sentence
 from corank_lab.screening.stopping.urns import RandomSample
@@ -37,11 +38,12 @@ class Screening(TeamAnswers):
     Find nearly all relevant records while reading few.
 
     The record with the highest score is read next, and every answer refits the model (see
-    `corank_lab.screening.model`). Until the first relevant record is found, three ways of choosing take turns: the
-    record most similar to the topic, the record most similar to all others, and a random record.
+    `corank_lab.screening.model`). Until the first relevant record is found, the record most similar to all others and a
+    random record take turns; with prior knowledge, two of three records are those that it prefers.
 
     records: Records to screen; with `UniqueRecords`, duplicates are judged as one.
-    topic: Description of relevant records; used until the first one is found.
+    topic: Description of relevant records, such as the criteria of inclusion; a source of prior knowledge.
+    prior: Further sources: old reviews, and probabilities in a column (`corank_lab.screening.prior`).
     known: Ids of records known to be relevant.
     rejected: Ids of records known to be irrelevant.
     journal: Keeps the answers in a database; answers in it are used. Without one, they are in memory only.
@@ -70,6 +72,7 @@ class Screening(TeamAnswers):
         records: Records | UniqueRecords,
         *,
         topic: str | None = None,
+        prior: Prior | None = None,
         known: Iterable[str] = (),
         rejected: Iterable[str] = (),
         journal: ScreeningJournal | None = None,
@@ -84,9 +87,11 @@ class Screening(TeamAnswers):
         views: Views | None = None,
     ) -> None:
         super().__init__(records, journal, share=share, overlap=overlap, readers=readers)
-        self.topic, self._seed = "", random_state
+        self.topic, self._prior, self._seed = "", prior or Prior(), random_state
+        self._sources: tuple[str, NDArray[np.float64]] | None = None
         self.views = views
         self._model: ScreeningModel | None = None
+        self._model_sources: NDArray[np.float64] | None = None
         self._scores: NDArray[np.float32] | None = None
         self._prefetched: tuple[int, dict[bool, NDArray[np.float32]]] | None = None
         self._shown: tuple[int, ScreeningEntry] | None = None
@@ -282,10 +287,20 @@ class Screening(TeamAnswers):
     def fit(self, judged: tuple[Sequence[int], Sequence[bool]]) -> NDArray[np.float32] | None:
         """Return scores of all records; None before a relevant one is known. One thread may call it at a time."""
         self.prepare()
-        if self._model is None:
+        sources = self.sources
+        if self._model is None or self._model_sources is not sources:
             assert self.views is not None
-            self._model = ScreeningModel(self.views)
+            self._model, self._model_sources = ScreeningModel(self.views, sources), sources
         return self._model.scores(*judged) if any(judged[1]) else None
+
+    @property
+    def sources(self) -> NDArray[np.float64]:
+        """Scores of the records by prior knowledge, one column for each source; the topic may change."""
+        topic = self.topic or self.team.topic
+        if self._sources is None or self._sources[0] != topic:
+            assert self.views is not None
+            self._sources = topic, self._prior.columns(self.records, self.views, topic)
+        return self._sources[1]
 
     def install(self, scores: NDArray[np.float32] | None) -> None:
         """Use new scores."""
@@ -374,8 +389,7 @@ class Screening(TeamAnswers):
             return [int(number) for number in unread[np.argsort(-scores, kind="stable")]]
         rejected, first = self.team.relevant, []
         if self.views is not None and not self.team.has_found:
-            topic = self.topic or self.team.topic
-            first = [choose_first(self.views, unread, rejected, topic=topic, seed=self._seed)]
+            first = [choose_first(self.views, unread, rejected, sources=self.sources, seed=self._seed)]
         order = np.random.default_rng([self._seed, len(rejected)]).permutation(unread).tolist()
         return list(dict.fromkeys([*first, *order]))
 

@@ -92,7 +92,7 @@ def test_a_postponed_record_comes_last_and_can_be_undone():
 
 
 def test_a_journal_is_continued(tmp_path):
-    through = start()
+    through = start(topic="topic1")
     expected = read_on(through, 20)
     with ScreeningJournal(tmp_path / "corank.db") as journal:
         screening = start(journal=journal, topic="topic1")

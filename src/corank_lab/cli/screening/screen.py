@@ -15,6 +15,8 @@ from corank_lab.choices import STOPPING_RULES
 if TYPE_CHECKING:
     from corank_lab.cli.screening.session import ScreeningFiles
 
+MAX_NAME = 255
+"""Letters of the name of a file."""
 STARTS = 10
 """Default number of replays."""
 
@@ -66,8 +68,22 @@ MOVED = {
 def read(
     records: Files,
     topic: Annotated[
-        str | None, typer.Option(help="Description of relevant records, in words.", show_default=False)
+        str | None,
+        typer.Option(
+            "--topic",
+            "--criteria",
+            help="Description of relevant records, or a text file of criteria.",
+            show_default=False,
+        ),
     ] = None,
+    prior: Annotated[
+        list[Path] | None,
+        typer.Option(help="Old review with labels on a similar question; repeatable.", show_default=False),
+    ] = None,
+    probability: Annotated[
+        str,
+        typer.Option(help="Column with a probability of relevance, such as that of an LLM.", metavar="COLUMN"),
+    ] = "",
     known: Annotated[
         list[str] | None,
         typer.Option(help="Ids of records known to be relevant, separated by commas.", show_default=False),
@@ -105,13 +121,15 @@ def read(
     """Read the most likely relevant record next, answer with a key, stop when nearly all are found."""
     if overlap and not share:
         raise InputError("--overlap is a part of shared reading; pass --share too, or leave --overlap out.")
+    if topic is not None and len(topic) < MAX_NAME and Path(topic).is_file():
+        topic = Path(topic).read_text(encoding="utf-8", errors="replace")
     if page:
         from corank_lab.cli.screening.session import read_on_page, require_possible
 
         # pages are always shared
         require_possible(
             title=title, text=text, known=known, answers=answers, overlap=overlap, seed=seed,
-            keep_duplicates=keep_duplicates,
+            keep_duplicates=keep_duplicates, prior=prior, probability=probability,
         )  # fmt: skip
         options = {
             "topic": topic, "highlight": ", ".join(highlight or ()), **stopping_options(rule, target, accept),
@@ -128,7 +146,8 @@ def read(
     stopping = stopping_options(rule, target, accept)
     ids = [item.strip() for listed in known or () for item in listed.split(",") if item.strip()]
     is_done = session.read(
-        files, judge, {**stopping, "topic": topic, "known": ids, "random_state": seed},
+        files, judge,
+        {**stopping, "topic": topic, "prior": (prior or (), probability), "known": ids, "random_state": seed},
         reasons=reason or (), reasons_file=reasons, highlights=Highlights.of(highlight or (), highlight_against or ()),
         ignore_labels=ignore_labels, overlap=overlap if share else None,
     )  # fmt: skip

@@ -38,10 +38,11 @@ def read(
     """Read records on the terminal."""
     from corank.cli import make_console
     from corank.console import printable_console
-    from corank_lab.cli.screening.view import read_all
+    from corank_lab.cli.screening.pages import read_all
     from corank_lab.cli.terminal import has_terminal
+    from corank_lab.records.records import read_records
     from corank_lab.screening import Screening
-    from corank_lab.screening.stopping import stopping_rule
+    from corank_lab.screening.prior import Prior
 
     has_terminal()  # before anything is written
     n_labelled, notices = _n_labelled(files), []
@@ -51,7 +52,8 @@ def read(
         ignore_labels = True
         notices.append("All records have a label. corank screen replay replays them.")
     stopping = {name: options[name] for name in ("rule", "target", "confidence")}
-    stopping_rule(stopping["rule"], len(files.records), stopping["target"], stopping["confidence"])  # may raise
+    old, column = options.pop("prior")
+    prior = Prior(read_records(*old) if old else None, column)
     settings = {**stopping, "topic": options["topic"] or "", "use_labels": False}  # labels are entries of the judge
     with printable_console(err=True).status(f"comparing {len(files.records)} records"):
         files.groups  # noqa: B018
@@ -61,7 +63,7 @@ def read(
         with printable_console(err=True).status(f"comparing {len(unique.unique)} records"):
             screening = Screening(
                 unique, journal=journal, labels=not ignore_labels, share=overlap is not None, overlap=overlap or 0.0,
-                **options,
+                prior=prior, **options,
             )  # fmt: skip
             screening.prepare()
         notices += [*said, *_unmatched(screening.unmatched), *_about(screening, n_labelled, ignore_labels, is_first)]
@@ -73,7 +75,7 @@ def read(
 def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], highlights: Highlights) -> None:
     """Settle conflicts on the terminal."""
     from corank.cli import make_console
-    from corank_lab.cli.screening.view import read_all
+    from corank_lab.cli.screening.pages import read_all
     from corank_lab.cli.terminal import has_terminal
     from corank_lab.screening.team import Adjudication
 
@@ -151,6 +153,7 @@ def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first:
 
 
 REFUSED = {
+    "prior": "pass it without --page", "probability": "pass it without --page",
     "title": "name the column title in the file", "text": "name the column abstract in the file",
     "known": "include the records on the page, which finds them by their ids", "seed": "pages use 0",
     "answers": "the database corank.db next to the file keeps them",
