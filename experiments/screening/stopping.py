@@ -119,9 +119,9 @@ def run(options: ExperimentOptions) -> Report:
         f"Target: {TARGET:.0%} of the relevant records. {len(reviews)} reviews of four kinds, {starts} starts each, in "
         "the order of corank, which is fitted again after every record or, later, after half a hundredth of those "
         "read; a start is one relevant and one irrelevant record. Every rule has its default confidence. Reached: "
-        "share of the starts in which the recall at the stop is at least the target. Worst review: smallest share of the "
-        "starts of a review. Read: share of the records read at the stop. Excess: read beyond the smallest number of "
-        "records that reaches the target. Means are over reviews.",
+        "share of the starts in which the recall at the stop is at least the target. Worst review: smallest share of "
+        "the starts of a review. Read: share of the records read at the stop. Excess: read beyond the smallest number "
+        "of records that reaches the target. Means are over reviews.",
         tuple(tables),
         (),
     )
