@@ -46,7 +46,7 @@ from corank_lab.records.parsed import (
     split_keywords,
     split_references,
 )
-from corank_lab.records.records import RecordDetails, Records, RecordSource
+from corank_lab.records.records import RecordDetails, Records, RecordSource, without_collection
 from corank_lab.records.tables import is_labelled, parse_excel, parse_labelled, parse_table
 from corank_lab.records.tagged import find_dialect, parse_bibtex, parse_tagged
 
@@ -316,20 +316,22 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
     names = _source_names(paths)
     entries: list[ReadRecord] = []
     sources = []
-    for path, source in zip(paths, names, strict=True):
-        loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
-        parsed = parse_file(loaded)
-        present = {field: column for field, column in named.items() if column in parsed.columns}
-        seen |= dict.fromkeys(parsed.columns)
-        result, remarks = interpret(parsed, loaded.name, source, present)
-        entries += result
-        sources.append(RecordSource(source, loaded.sha256, parsed.format, len(result), tuple(remarks)))
+    with without_collection():
+        for path, source in zip(paths, names, strict=True):
+            loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
+            parsed, sha256, name = parse_file(loaded), loaded.sha256, loaded.name
+            del loaded  # the content
+            present = {field: column for field, column in named.items() if column in parsed.columns}
+            seen |= dict.fromkeys(parsed.columns)
+            result, remarks = interpret(parsed, name, source, present)
+            entries += result
+            sources.append(RecordSource(source, sha256, parsed.format, len(result), tuple(remarks)))
     for field, column in named.items():
         if column not in seen:
             listed = ", ".join(item[:40] for item in seen)[:300]
-            name = "title" if field == "title" else "text"
+            option = "title" if field == "title" else "text"
             raise InputError(
-                f"{name} is {column!r}, but {', '.join(names)} has the columns {listed}; pass one of them."
+                f"{option} is {column!r}, but {', '.join(names)} has the columns {listed}; pass one of them."
             )
     ids = stable_ids(entries)
     try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import resources
@@ -163,6 +165,18 @@ class Records:
                     f"there is no record {item!r}; " + (f"did you mean {guess!r}?" if guess else "check the id.")
                 )
         return [self.number[entry] for entry in wanted]
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Pause the search for cycles, which takes a fifth of the time while millions of texts are made."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def read_records(

@@ -99,7 +99,7 @@ class RateModel:
         median, most, least = quantile(0.5), quantile(0.975), quantile(0.025)
         most = max(most, min(n_unread, 1))  # an unread record may be relevant, whatever a model says
         if most < n_unread and p_of_missing(finds, read, self.n, most + 1) > DOUBT:
-            most = smallest(lambda more: p_of_missing(finds, read, self.n, more + 1) <= DOUBT, most + 1, n_unread)
+            most = smallest(lambda more: p_of_missing(finds, read, self.n, more + 1, 2) <= DOUBT, most + 1, n_unread)
         recall, low, high = (result / (result + missing) for missing in (median, most, least))
         soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
         probability = self.probability(finds, read, known, target)

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -117,7 +117,7 @@ def p_by_betting(finds: Sequence[int], read: int, n: int, known: int = 0, target
     return p_of_missing(finds, read, n, missing_allowed(len(finds) + known, target) + 1)
 
 
-def p_of_missing(finds: Sequence[int], read: int, n: int, missing: int) -> float:
+def p_of_missing(finds: Sequence[int], read: int, n: int, missing: int, n_tested: int = 8) -> float:
     """
     Return one over the capital of the bets against `missing` or more relevant records among the unread, at most 1.
 
@@ -127,24 +127,31 @@ def p_of_missing(finds: Sequence[int], read: int, n: int, missing: int) -> float
     least, most = len(finds) + missing, len(finds) + n - read  # numbers of relevant records in the order
     if least > most:
         return 0.0
-    result = np.zeros(read, dtype=np.bool_)
-    result[np.array(finds, dtype=np.intp) - 1] = True
-    before: Numbers = np.cumsum(result) - result
-    place = np.arange(read)
-    begins = np.r_[0, 0, np.array(finds, dtype=np.intp) - 1][before]  # place of the last but one find, from 0
-    rate = SHADE * (np.minimum(before, 1) + 0.5) / (place - begins + 1)
+    found, before, unread, rate = _bets(tuple(finds), read, n)
 
     def p_of(relevant: int) -> float:
-        p = (relevant - before) / (n - place)
+        p = (relevant - before) / unread
         bet = np.minimum(rate, p)
+        chance = np.where(found, p, 1 - p)
         with np.errstate(divide="ignore"):
-            logs = np.where(result, np.log(bet) - np.log(p), np.log1p(-bet) - np.log1p(-p))
-        return float(np.exp(-max(logs.sum(), 0.0)))
+            gain = np.log(np.where(found, bet, 1 - bet) / chance)
+        return float(np.exp(-max(gain.sum(), 0.0)))
 
     p = p_of(least)
     if p < MAX_SHOWN:  # every larger number must be rejected too; the capital grows with it, nearly always
-        p = max(p, *(p_of(round(number)) for number in np.geomspace(least, most, 8)[1:]))
+        p = max(p, *(p_of(round(number)) for number in np.geomspace(least, most, n_tested)[1:]))
     return p
+
+
+@lru_cache(maxsize=2)
+def _bets(finds: tuple[int, ...], read: int, n: int) -> tuple[NDArray[np.bool_], Numbers, Numbers, Floats]:
+    """Which records are finds, and before each of them the finds, the unread records and the rate of the finds."""
+    found = np.zeros(read, dtype=np.bool_)
+    found[np.array(finds, dtype=np.intp) - 1] = True
+    before: Numbers = np.cumsum(found) - found
+    place = np.arange(read)
+    begins = np.r_[0, 0, np.array(finds, dtype=np.intp) - 1][before]  # place of the last but one find, from 0
+    return found, before, n - place, SHADE * (np.minimum(before, 1) + 0.5) / (place - begins + 1)
 
 
 def most_relevant(n: int, size: int, finds: int, error: float) -> int:
