@@ -29,11 +29,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 import corank
 from corank.data.routing import fit_with_qid
 from corank.deploy.export.describe import describe
-from corank.deploy.export.export import TARGETS, make_export
-from corank.deploy.export.json_form import json_form
-from corank.deploy.export.onnx_graph import make_graph
+from corank.deploy.export.export import TARGETS, make_export, verify
 from corank.deploy.export.target import ExportOptions
-from corank.deploy.export.verify import verify
+from corank.deploy.export.targets.json_form import json_form
+from corank.deploy.export.targets.onnx_graph import make_graph
 from corank.errors import InputError
 
 N_FEATURES = 46

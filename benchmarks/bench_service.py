@@ -1,14 +1,13 @@
 """
-Benchmark of `corank serve`: times of /rank under load, durable events a second, memory, restart, back-pressure.
+Benchmark of `corank serve`: times of /rank under load, durable events a second, memory, restart.
 
-    python benchmarks/bench_service.py [rank] [events] [memory] [pressure] [--seconds 10] [--database URL]
+    python benchmarks/bench_service.py [rank] [events] [memory] [--seconds 10] [--database URL]
 
 - rank: requests for 100 items with 50 features at a fixed rate, with feedback on every list, as an open loop: a
   request is sent at its time whether or not the one before was answered, and times count from then.
 - events: feedback as fast as it is acknowledged, one event and 100 events a request.
 - memory: resident memory against the number of events.
 - restart, part of memory: time from the start of the process to the first ranking, with all these events in the log.
-- pressure: more requests than the service can write: which answers come, and whether all acknowledged events are there.
 
 Each line of output is one JSON object. `fsync_ms` is the median time of one fdatasync of 20 kB on the same disk. Times
 of requests are only meaningful on an idle machine; `load_average` shows whether it was. Processor times always are.
@@ -26,15 +25,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import numpy as np
 
 from corank_lab.api.log import CLICK, FINAL, SCOPES, EventLog, Keys, NewEvent, pack
-from corank_lab.api.rankers import rng_state_of
-from corank_lab.api.registry import Registry
+from corank_lab.api.models import Registry, rng_state_of
 from corank_lab.api.training import make_version
 from corank_lab.database.backends import open_database
 
@@ -331,48 +328,15 @@ def bench_restart(args: argparse.Namespace, place: str) -> dict:
     }  # fmt: skip
 
 
-def bench_pressure(args: argparse.Namespace, place: str) -> dict:
-    key, body = prepare(place), requests(1)[0]
-    statuses: Counter[int] = Counter()
-    acknowledged: list[str] = []
-
-    async def everyone(port: int) -> None:
-        await (await Connection(port, key).open()).post("/readyz", b"", "GET")
-
-        async def work(number: int) -> None:
-            connection, end, at = await Connection(port, key).open(), time.perf_counter() + args.seconds, 0
-            while time.perf_counter() < end:
-                id = f"p{number}-{at}"
-                status, _ = await connection.post("/rank", b'{"id": "%s", ' % id.encode() + body[1:])
-                statuses[status] += 1
-                at += 1
-                if status == 200:
-                    acknowledged.append(id)
-
-        await asyncio.gather(*(work(number) for number in range(200)))
-
-    with Process(place, "--most-waiting", "20") as service:
-        asyncio.run(everyone(service.port))
-    with open_database(place if "://" in place else Path(place, "corank.db")) as store:
-        stored = {row[0] for row in store.read("SELECT id FROM events WHERE kind = 'impression'")}
-    return {
-        "bench": "service", "part": "pressure", "connections": 200, "most_waiting": 20, "statuses": dict(statuses),
-        "acknowledged": len(acknowledged), "lost": len(set(acknowledged) - stored),
-    }  # fmt: skip
-
-
 def main(args: argparse.Namespace) -> None:
     for part in args.parts:
         runs: list[Callable[[str], dict]] = {
             "rank": [
                 lambda place: bench_rank(args, place, "json"),
                 lambda place: bench_rank(args, place, "float32"),
-                lambda place: bench_rank(args, place, "json", "--early"),
-                lambda place: bench_rank(args, place, "float32", "--early"),
             ],
             "events": [lambda place: bench_events(args, place, 1), lambda place: bench_events(args, place, 100)],
             "memory": [lambda place: bench_memory(args, place) | {"restart": bench_restart(args, place)}],
-            "pressure": [lambda place: bench_pressure(args, place)],
         }[part]
         for run in runs:
             with tempfile.TemporaryDirectory() as folder:
@@ -382,7 +346,7 @@ def main(args: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=["rank", "events", "memory", "pressure"])
+    parser.add_argument("parts", nargs="*", default=["rank", "events", "memory"])
     parser.add_argument("--rate", type=float, default=300.0)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--events", type=int, default=1_000_000)

@@ -22,7 +22,7 @@ from corank import PDGD, RankingData, evaluate, make_ranking
 from corank.clicks import SimulatedUsers, simulate_clicks
 from corank.deploy.persist.files import model_bytes
 from corank_lab.api.learner import LogLearner
-from corank_lab.api.rankers import OnlineModel
+from corank_lab.api.models import OnlineModel
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
 from corank_lab.api.training import compare_with_replay

@@ -149,8 +149,8 @@ save(SPD(random_state=0).fit(data.X, -data.y, qid=data.queries.codes), SHOP.pare
 corank("serve", "add", SHOP, "new", "--model", SHOP.parent / "wrong.safetensors")
 server.send("POST", "/models/new/activate", {"version": 2})
 wrong = server.model("new")["version"]
-back = server.send("POST", "/models/new/rollback")["version"]
-print(f"version {wrong} was activated, and rolled back to version {back}")
+back = server.send("POST", "/models/new/activate", {"version": 1})["version"]
+print(f"version {wrong} was activated, then version {back} again")
 kill(server)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.8), layout="constrained")

@@ -13,7 +13,7 @@ from corank.data.io.items import Items
 from corank.errors import InputError
 from corank.models.gp.ep.process import Posterior
 from corank_lab.database.backends import open_database
-from corank_lab.database.entries import parse_lines
+from corank_lab.database.journal import parse_lines
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal
 from corank_lab.preferences.ranking import Ranking, agreement, write_ranking
 from corank_lab.records.records import Records

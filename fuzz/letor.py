@@ -36,7 +36,7 @@ class Way:
     """
     A setting of the reader.
 
-    piece, hard, held, chunk: bytes per thread, numbers kept for exact arithmetic, size from which a text
+    piece, held, chunk: bytes per thread, size from which a text
         stays in its file, and bytes that are read or decompressed at once.
     route: whether the text is one file or two, passes through a store or the writer, or is overwritten after reading.
     """
@@ -45,7 +45,6 @@ class Way:
     layout: Any = "auto"
     n_features: int | None = None
     piece: int = 1
-    hard: int = 2
     held: int = 0
     chunk: int = 7
     jobs: int = 1
@@ -56,7 +55,7 @@ class Way:
 WAYS = (
     Way(),
     Way("float32"),
-    Way(layout="dense", piece=1 << 20, hard=4096, held=1 << 20, chunk=1 << 20),
+    Way(layout="dense", piece=1 << 20, held=1 << 20, chunk=1 << 20),
     Way("float32", "csr"),
     Way(layout="csr", n_features=5, piece=40),
     Way("float32", "dense", n_features=5, piece=20),
@@ -150,7 +149,7 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
     plain: its decompressed text; None if it cannot be decompressed and must be rejected.
     Returns: whether it was accepted.
     """
-    tune(pieces, PIECE=way.piece, HARD_NUMBERS=way.hard)
+    tune(pieces, PIECE=way.piece)
     tune(text, HELD=way.held, PIECE=way.chunk)
     tune(compressed, PIECE=way.chunk)
     parts = [content]

@@ -75,8 +75,8 @@ def _recipes() -> Iterator[tuple[str, str, Callable[[], Any]]]:
 def _rankers() -> dict[str, Callable[[], Any]]:
     tests = Path(__file__).resolve().parent.parent / "tests"
     if str(tests) not in sys.path:
-        sys.path[:0] = [str(tests), str(tests / "laws")]
-    from lawful import LAWFUL
+        sys.path.insert(0, str(tests))
+    from helpers.estimators import LAWFUL
 
     made: dict[str, Callable[[], Any]] = {name: make for name, make in LAWFUL.items() if name != "PlainRanker"}
     return made | {

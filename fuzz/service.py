@@ -25,7 +25,7 @@ from corank import PDGD, SPD
 from corank.deploy.persist.files import model_bytes
 from corank_lab.api.app import OPERATIONS, ServiceApp, describe
 from corank_lab.api.log import SCOPES, Keys
-from corank_lab.api.rankers import InterleavedModel
+from corank_lab.api.models import InterleavedModel
 from corank_lab.api.service import Rules, Service
 from corank_lab.api.training import compare_with_replay
 from corank_lab.database.backends import open_database
@@ -51,10 +51,9 @@ TEXTS = [
     "shop/1",
 ]
 CHOICES = {
-    "id": IDS, "impression": IDS, "query_id": IDS, "item": [f"i{k}" for k in range(6)],
-    "object_id": [f"i{k}" for k in range(6)], "model": ["shop", "old", "test", "none", ""], "user": ["ann", "bob", ""],
-    "judge": ["ann", "bob"], "action": ["click", "purchase", "dwell", "view"],
-    "action_name": ["click", "add_to_cart"], "source": ["judgements", "clicks", "none"], "ranker": ["SPD", "PDGD", "x"],
+    "id": IDS, "impression": IDS, "item": [f"i{k}" for k in range(6)],
+    "model": ["shop", "old", "test", "none", ""], "user": ["ann", "bob", ""],
+    "action": ["click", "purchase", "dwell", "view"],
     "random_state": ["0" * 63 + "1", "f" * 64, "0" * 64, "x"],
 }  # fmt: skip
 WORDS = [
@@ -196,7 +195,6 @@ class Running:
         keys = Keys(store, 1e9)
         self._keys = {"": keys.add("all", SCOPES), "rank": keys.add("rank", ["rank"]), "wrong": "x.y"}
         app = ServiceApp(self._service, keys)
-        app.start_training = lambda name, words: None  # type: ignore[method-assign]
         self._app, self._loop, self._n_accepted = app.asgi, asyncio.new_event_loop(), 0
         self._service.start()
         stack.callback(self._service.close)

@@ -168,26 +168,26 @@ def _searches(name: str) -> Judged:
     return _topics(found.queries, found.texts, found.relevant)
 
 
-CHOSEN_ON: dict[str, Callable[[], Judged]] = {
+COLLECTIONS: dict[str, Callable[[], Judged]] = {
     "MSLR sample": _web,
     "white wine": partial(_grouped, "winequality-white"),
     "made, linear": _linear,
     "made, bent": _bent,
     "Cranfield": partial(_searches, "cran"),
-}
-"""Collections on which the rule was chosen."""
-
-JUDGED_ON: dict[str, Callable[[], Judged]] = {
     "MQ2008": _letor,
     "Jester": _jokes,
     "Reuters": _stories,
     "MovieLens 1M": _movies,
     "abalone": partial(_grouped, "abalone"),
+    "CISI": partial(_searches, "cisi"),
+    "CACM": partial(_searches, "cacm"),
+    "red wine": partial(_grouped, "winequality-red"),
+    "cement": partial(_grouped, "cement_strength"),
 }
-"""Collections on which it is judged."""
+"""The collections; what a rule assumes about one of them is learnt from the others."""
 
 
 @cache
 def collection(name: str) -> Judged:
     """Read a collection by its name."""
-    return {**CHOSEN_ON, **JUDGED_ON}[name]()
+    return COLLECTIONS[name]()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from corank.comparison.methods import METHODS, Settings
 from corank.comparison.problem import ComparisonProblem, InputRows, make_problem
-from corank.comparison.task import part_of
+from corank.comparison.workers import part_of
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.metrics import evaluate
 from corank.metrics.conventions import find_convention
@@ -21,8 +21,10 @@ METRIC, FOLDS = "nDCG@10", 5
 SIZES = (10, 20, 40, 80)
 """Numbers of judged queries."""
 
-CANDIDATES = ("columns", "rankrls", "lcra", "ranking-pursuit", "rankrls-gaussian", "lightgbm")
-"""The simplest first: a baseline, two linear methods, two kernels and trees, those of each kind that are fastest."""
+CANDIDATES = (
+    "columns", "rankrls", "lcra", "ranking-pursuit", "rankrls-gaussian", "lightgbm", "lightgbm-tuned", "auto",
+)  # fmt: skip
+"""The simplest first: a baseline, two linear methods, two kernels, trees and AutoRanker."""
 
 LEAST_REMAINING = 20
 """Fewer remaining queries than this measure nothing."""

@@ -3,14 +3,14 @@ How good is the advice of `corank compare` when few queries are judged?
 
 A draw takes 10 to 80 queries of a judged collection, compares methods on them as `corank compare` does (tuning inside,
 folds of whole queries), and fits each on all drawn queries. The regret of a rule is the nDCG@10 of the best of these
-models on the remaining queries minus that of the chosen one. What the rule assumes about methods was chosen on five
-collections; the tables are from five others.
+models on the remaining queries minus that of the chosen one. What the rule assumes about methods is learnt, for each
+collection, from the other collections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
@@ -18,39 +18,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.comparison.report import Report
-from corank.comparison.winner import recommend
+from corank.comparison.winner import LIKELY, MARGIN, Expectation, recommend
 from corank.tables import Cell, ReportTable
-from experiments.compare_advice.collections import CHOSEN_ON, JUDGED_ON
+from experiments.compare_advice.collections import COLLECTIONS
 from experiments.compare_advice.replay import CANDIDATES, METRIC, SIZES, replay
-from experiments.compare_advice.rules import RULES, shrunk
 from experiments.options import ExperimentOptions
 
 Floats = NDArray[np.float64]
 
-DRAWS = 4
-"""Draws of each size; they have even numbers, odd ones are left for trying other rules."""
-PSEUDOS = (0.0, 5.0, 10.0, 20.0, 40.0, 80.0)
-"""Candidates for the weight of other collections, in queries."""
-
+DRAWS = 2
 LIMIT = 0.05
 """Largest offset: what the mean of columns is worth depends on the columns, so that no prior should exclude it."""
 
+INFLATIONS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.01)
 _BOOTSTRAPS = 2000
+NEW = "corank compare"
 
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """
-    One draw of queries.
-
-    inside: values of every drawn query, out of fold.
-    outside: mean over the remaining queries.
-    """
+    """One draw of queries: values of every drawn query, out of fold, and means over the remaining queries."""
 
     collection: str
     n: int
-    number: int
     inside: dict[str, Floats]
     outside: dict[str, float]
 
@@ -59,110 +50,188 @@ class Draw:
         return max(self.outside.values()) - self.outside[method]
 
 
+@dataclass(frozen=True)
+class Prior:
+    """What is learnt from collections: see `corank.comparison.winner`."""
+
+    offsets: Mapping[int, Mapping[str, float]]  # by number of queries and method
+    pseudo: float
+    spread: float
+    inflation: float = 1.0
+
+    def recommend(self, draw: Draw) -> tuple[str, str, Expectation]:
+        """Apply the rule of `corank compare`."""
+        return recommend(draw.inside, MARGIN, self.offsets.get(draw.n, {}), self.pseudo, self.spread, self.inflation)
+
+
+def learn(draws: Sequence[Draw]) -> Prior:
+    """
+    Learn what a rule assumes.
+
+    σ² is the variance of a difference of learnt methods between queries, τ² its variance between collections,
+    κ = σ²/τ², and c the factor with the highest likelihood of the stated probabilities.
+    """
+    learnt = CANDIDATES[1:]
+    offsets, between = {}, []
+    for n in sorted({draw.n for draw in draws}):
+        V = _differences(draws, n)
+        means = np.clip(np.median(V, axis=0), -LIMIT, LIMIT)
+        offsets[n] = dict(zip(CANDIDATES, means.tolist(), strict=True))
+        between += [np.var(V[:, a] - V[:, b], ddof=1) for a, b in combinations(range(1, len(CANDIDATES)), 2)]
+    within = np.mean([np.var(d.inside[a] - d.inside[b], ddof=1) for d in draws for a, b in combinations(learnt, 2)])
+    prior = Prior(offsets, round(float(within / np.mean(between)), 1), round(float(np.sqrt(within)), 3))
+
+    def likelihood(candidate: Prior) -> float:
+        p, held = stated(draws, lambda _: candidate)
+        p = np.clip(p, 1e-3, 1.0 - 1e-3)
+        return float(np.sum(np.where(held, np.log(p), np.log1p(-p))))
+
+    return max((replace(prior, inflation=c) for c in INFLATIONS), key=likelihood)
+
+
+def stated(draws: Sequence[Draw], prior_of: Callable[[Draw], Prior]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the probability that the recommended method is better than each other one, and whether it was."""
+    p, held = [], []
+    for draw in draws:
+        winner, _, expected = prior_of(draw).recommend(draw)
+        for rival in CANDIDATES:
+            if rival != winner:
+                p.append(expected.p_above(winner, rival))
+                held.append(draw.outside[winner] > draw.outside[rival])
+    return np.array(p), np.array(held)
+
+
+def _differences(draws: Sequence[Draw], n: int) -> Floats:
+    """Return the results on remaining queries minus the median of learnt methods, shape (n_collections, n_methods)."""
+    some = [draw for draw in draws if draw.n == n]
+    values = np.array([[draw.outside[name] for name in CANDIDATES] for draw in some])
+    values -= np.median(values[:, 1:], axis=1, keepdims=True)
+    names = list(dict.fromkeys(draw.collection for draw in some))
+    return np.array([values[[draw.collection == name for draw in some]].mean(axis=0) for name in names])
+
+
+def best_mean(draw: Draw) -> str:
+    """Return the method with the best mean; the simpler one of equals."""
+    return max(draw.inside, key=lambda name: float(draw.inside[name].mean()))
+
+
+def one_standard_error(draw: Draw) -> str:
+    """Return the simplest method whose mean is within one standard error of the best mean."""
+    best = draw.inside[best_mean(draw)]
+    least = best.mean() - best.std(ddof=1) / np.sqrt(len(best))
+    return next(name for name, values in draw.inside.items() if values.mean() >= least)
+
+
+def cheaper_if_unsure(draw: Draw, prior: Prior) -> str:
+    """Return the simplest method that the recommended one is not likely to beat."""
+    winner, _, expected = prior.recommend(draw)
+    return next(name for name in CANDIDATES if name == winner or expected.p_above(winner, name) < LIKELY)
+
+
 def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: 4 draws by default; quick runs make 1 of 10 and 20 queries.
-    Returns: regret of each rule, by number of queries and by collection; what was chosen; whether probabilities hold.
+    options: 2 draws by default; quick runs make 1 of 10 and 20 queries.
+    Returns: regret of each rule, by number of queries and by collection; whether probabilities hold; what is learnt.
     """
-    draws = options.repeats or (1 if options.quick else DRAWS)
+    n_draws = options.repeats or (1 if options.quick else DRAWS)
     sizes = SIZES[:2] if options.quick else SIZES
-    options.expect(draws * len(sizes) * (len(CHOSEN_ON) + len(JUDGED_ON)))
-    chosen_on, judged_on = (_draws(options, list(names), sizes, draws) for names in (CHOSEN_ON, JUDGED_ON))
-    regrets = {name: np.array([one.regret(rule(one.inside)) for one in judged_on]) for name, rule in RULES.items()}
+    options.expect(n_draws * len(sizes) * len(COLLECTIONS))
+    draws = []
+    for number in range(n_draws):
+        for name in COLLECTIONS:
+            for n in sizes:
+                key = {"collection": name, "queries": n, "draw": number}
+                value = options.result(key, partial(replay, name, n, number, options.seed))
+                if value is not None:
+                    inside = {method: np.array(value[method]["inside"]) for method in CANDIDATES}
+                    draws.append(Draw(name, n, inside, {method: value[method]["outside"] for method in CANDIDATES}))
+    return report(draws, sizes, n_draws)
+
+
+def report(draws: Sequence[Draw], sizes: Sequence[int], n_draws: int) -> Report:
+    """Return the tables of all draws."""
+    names = list(dict.fromkeys(draw.collection for draw in draws))
+    priors = {name: learn([draw for draw in draws if draw.collection != name]) for name in names}
+    rules: dict[str, Callable[[Draw], str]] = {
+        NEW: lambda draw: priors[draw.collection].recommend(draw)[0],
+        f"the simplest that is not beaten with {LIKELY:g}": lambda draw: cheaper_if_unsure(
+            draw, priors[draw.collection]
+        ),
+        "best mean": best_mean,
+        "one standard error": one_standard_error,
+        **{f"always {name}": partial(_named, name) for name in CANDIDATES},
+    }
+    regrets = {rule: np.array([draw.regret(choose(draw)) for draw in draws]) for rule, choose in rules.items()}
+    p, held = stated(draws, lambda draw: priors[draw.collection])
+    everything = learn(draws)
     return Report(
         "Advice of compare: what does its choice cost?",
-        f"{METRIC}, {draws} draws of each size and collection; {len(CANDIDATES)} methods: {', '.join(CANDIDATES)}. "
-        "Regret: the best of the fitted methods on the remaining queries minus the chosen one. Intervals (95 %) are "
-        "bootstrapped over draws within collections.",
+        f"{METRIC}, {n_draws} draws of each size and collection; {len(CANDIDATES)} methods: {', '.join(CANDIDATES)}. "
+        "Regret: the best of the fitted methods on the remaining queries minus the chosen one. What the rule assumes "
+        "is learnt from the other collections. Intervals (95 %) are bootstrapped over draws within collections.",
         (
-            _regret_table(judged_on, regrets, sizes),
-            _collection_table(judged_on, regrets),
-            _calibration_table(judged_on),
-            _offset_table(chosen_on, sizes),
-            _pseudo_table(chosen_on, sizes),
+            _regret_table(draws, regrets, sizes),
+            _collection_table(draws, regrets, names),
+            _calibration_table(p, held),
+            _prior_table(everything, sizes),
         ),
-        _findings(judged_on, regrets, sizes),
+        _findings(draws, regrets),
     )
 
 
-def _draws(options: ExperimentOptions, names: Sequence[str], sizes: Sequence[int], draws: int) -> list[Draw]:
-    found = []
-    for at in range(0, 2 * draws, 2):
-        for n in sizes:
-            for name in names:
-                key = {"collection": name, "queries": n, "draw": at}
-                value = options.result(key, partial(replay, name, n, at, options.seed))
-                if value is not None:
-                    inside = {one: np.array(value[one]["inside"]) for one in CANDIDATES}
-                    found.append(Draw(name, n, at, inside, {one: value[one]["outside"] for one in CANDIDATES}))
-    return found
-
-
-def _interval(draws: Sequence[Draw], values: Floats) -> tuple[float, float]:
-    """Return the bootstrap interval of the mean of collection means; draws are resampled within collections."""
-    rng = np.random.default_rng(0)
-    parts = [
-        values[[one.collection == name for one in draws]] for name in dict.fromkeys(one.collection for one in draws)
-    ]
-    means = np.mean(
-        [part[rng.integers(len(part), size=(_BOOTSTRAPS, len(part)))].mean(axis=1) for part in parts], axis=0
-    )
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
+def _named(name: str, draw: Draw) -> str:
+    return name
 
 
 def _mean(draws: Sequence[Draw], values: Floats) -> float:
     """Return the mean of collection means."""
-    names = list(dict.fromkeys(one.collection for one in draws))
-    return float(np.mean([values[[one.collection == name for one in draws]].mean() for name in names]))
+    names = list(dict.fromkeys(draw.collection for draw in draws))
+    return float(np.mean([values[[draw.collection == name for draw in draws]].mean() for name in names]))
 
 
-def _of_size(draws: Sequence[Draw], n: int) -> NDArray[np.bool_]:
-    return np.array([one.n == n for one in draws])
+def _interval(draws: Sequence[Draw], values: Floats) -> tuple[float, float]:
+    """Return the bootstrap interval of the mean of collection means; draws are resampled within collections."""
+    rng, names = np.random.default_rng(0), dict.fromkeys(draw.collection for draw in draws)
+    parts = [values[[draw.collection == name for draw in draws]] for name in names]
+    means = [part[rng.integers(len(part), size=(_BOOTSTRAPS, len(part)))].mean(axis=1) for part in parts]
+    low, high = np.quantile(np.mean(means, axis=0), [0.025, 0.975])
+    return float(low), float(high)
 
 
 def _regret_table(draws: Sequence[Draw], regrets: Mapping[str, Floats], sizes: Sequence[int]) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
-    new = next(iter(regrets.values()))
     for rule, values in regrets.items():
-        cells: list[Cell] = [rule]
-        for n in sizes:
-            kept = _of_size(draws, n)
-            some = [one for one, is_kept in zip(draws, kept, strict=True) if is_kept]
-            cells.append(_mean(some, values[kept]))
-        low, high = _interval(draws, values - new)
-        cells += [_mean(draws, values), f"{_mean(draws, values - new):+.4f} ({low:+.4f} to {high:+.4f})"]
-        rows.append(tuple(cells))
-    columns = ("rule", *(f"{n} queries" for n in sizes), "all", "minus the new rule")
-    return ReportTable("Mean regret on collections that chose nothing", columns, tuple(rows))
+        of_size = [np.array([draw.n == n for draw in draws]) for n in sizes]
+        cells = [
+            _mean([draw for draw, is_kept in zip(draws, kept, strict=True) if is_kept], values[kept])
+            for kept in of_size
+        ]
+        low, high = _interval(draws, values - regrets[NEW])
+        gap = f"{_mean(draws, values - regrets[NEW]):+.4f} ({low:+.4f} to {high:+.4f})"
+        rows.append((rule, *cells, _mean(draws, values), gap))
+    columns = ("rule", *(f"{n} queries" for n in sizes), "all", f"minus {NEW}")
+    return ReportTable("Mean regret, each collection by what the others say", columns, tuple(rows))
 
 
-def _collection_table(draws: Sequence[Draw], regrets: Mapping[str, Floats]) -> ReportTable:
-    names = list(dict.fromkeys(one.collection for one in draws))
+def _collection_table(draws: Sequence[Draw], regrets: Mapping[str, Floats], names: Sequence[str]) -> ReportTable:
     rows: list[tuple[Cell, ...]] = [
-        (rule, *(float(values[[one.collection == name for one in draws]].mean()) for name in names))
-        for rule, values in regrets.items()
+        (name, *(float(values[[draw.collection == name for draw in draws]].mean()) for values in regrets.values()))
+        for name in names
     ]
-    return ReportTable("Mean regret by collection, all sizes", ("rule", *names), tuple(rows))
+    return ReportTable("Mean regret by collection, all sizes", ("collection", *regrets), tuple(rows))
 
 
-def _calibration_table(draws: Sequence[Draw]) -> ReportTable:
-    """Compare stated probabilities with the share of rivals that are behind on the remaining queries."""
-    stated, held = [], []
-    for one in draws:
-        winner, _, expected = recommend(one.inside, np.random.default_rng(0))
-        for rival in CANDIDATES:
-            if rival != winner:
-                stated.append(expected.p_above(winner, rival))
-                held.append(one.outside[winner] > one.outside[rival])
-    p, true = np.array(stated), np.array(held, dtype=np.float64)
-    at = np.digitize(p, BINS)
+def _calibration_table(p: Floats, held: NDArray[np.bool_]) -> ReportTable:
+    bins = np.digitize(p, BINS)
     rows = tuple(
-        (f"{'below' if b == 0 else 'from'} {BINS[max(b - 1, 0)]:g}", int((at == b).sum()), float(p[at == b].mean()),
-         float(true[at == b].mean()))
-        for b in range(len(BINS)) if (at == b).any()
+        (
+            f"{'below' if b == 0 else 'from'} {BINS[max(b - 1, 0)]:g}", int((bins == b).sum()),
+            float(p[bins == b].mean()), float(held[bins == b].mean()),
+        )
+        for b in range(len(BINS))
+        if (bins == b).any()
     )  # fmt: skip
     return ReportTable(
         "Stated probability that the recommended method is better than another one",
@@ -170,71 +239,26 @@ def _calibration_table(draws: Sequence[Draw]) -> ReportTable:
     )  # fmt: skip
 
 
-def _differences(draws: Sequence[Draw], n: int) -> Floats:
-    """Return the results on remaining queries minus the median of learnt methods, shape (n_collections, n_methods)."""
-    some = [one for one in draws if one.n == n]
-    values = np.array([[one.outside[name] for name in CANDIDATES] for one in some])
-    values -= np.median(values[:, 1:], axis=1, keepdims=True)
-    names = list(dict.fromkeys(one.collection for one in some))
-    return np.array([values[[one.collection == name for one in some]].mean(axis=0) for name in names])
-
-
-def offsets_of(draws: Sequence[Draw], n: int) -> dict[str, float]:
-    """Return the median over collections of `_differences`, at most `LIMIT`; an unusual collection counts little."""
-    medians = np.clip(np.median(_differences(draws, n), axis=0), -LIMIT, LIMIT)
-    return dict(zip(CANDIDATES, medians.tolist(), strict=True))
-
-
-def variances(draws: Sequence[Draw], n: int) -> tuple[float, float]:
-    """Return σ², of a difference of learnt methods between queries, and its variance between collections."""
-    learnt, some = CANDIDATES[1:], [one for one in draws if one.n == n]
-    within = [np.var(one.inside[a] - one.inside[b], ddof=1) for one in some for a, b in combinations(learnt, 2)]
-    V = _differences(draws, n)[:, 1:]
-    between = [np.var(V[:, a] - V[:, b], ddof=1) for a, b in combinations(range(len(learnt)), 2)]
-    return float(np.mean(within)), float(np.mean(between))
-
-
-def _offset_table(draws: Sequence[Draw], sizes: Sequence[int]) -> ReportTable:
-    found = {n: offsets_of(draws, n) for n in sizes}
-    rows: tuple[tuple[Cell, ...], ...] = tuple((name, *(found[n][name] for n in sizes)) for name in CANDIDATES)
-    return ReportTable(
-        "Result of each method minus the median of the learnt ones, on the collections that the rule was chosen on",
-        ("method", *(f"{n} queries" for n in sizes)), rows,
-        note="`corank.comparison.winner` holds these figures.", formats=("", *("+.4f" for _ in sizes)),
-    )  # fmt: skip
-
-
-def _pseudo_table(draws: Sequence[Draw], sizes: Sequence[int]) -> ReportTable:
-    """Return regrets for each weight of other collections; offsets of a collection come from the other ones."""
-    names = list(dict.fromkeys(one.collection for one in draws))
-    rows: list[tuple[Cell, ...]] = []
-    for pseudo in PSEUDOS:
-        regrets = np.empty(len(draws))
-        for at, one in enumerate(draws):
-            others = [other for other in draws if other.collection != one.collection]
-            regrets[at] = one.regret(shrunk(one.inside, offsets_of(others, one.n), pseudo))
-        by_size = [_mean([one for one in draws if one.n == n], regrets[_of_size(draws, n)]) for n in sizes]
-        rows.append((pseudo, *by_size, _mean(draws, regrets)))
-    ratios = [variances(draws, n) for n in sizes]
-    note = "Variance of a difference between queries, by its variance between collections: " + ", ".join(
-        f"{within:.4f} / {between:.5f} = {within / between:.1f} at {n} queries"
-        for n, (within, between) in zip(sizes, ratios, strict=True)
+def _prior_table(prior: Prior, sizes: Sequence[int]) -> ReportTable:
+    rows: tuple[tuple[Cell, ...], ...] = tuple((name, *(prior.offsets[n][name] for n in sizes)) for name in CANDIDATES)
+    note = (
+        f"κ = {prior.pseudo:g}, σ = {prior.spread:g}, c = {prior.inflation:g}; `corank.comparison.winner` holds these "
+        "figures."
     )
     return ReportTable(
-        f"Choice of the weight of other collections ({', '.join(names)}; each with the offsets of the others)",
-        ("queries that they count", *(f"{n} queries" for n in sizes), "all"), tuple(rows), note=f"{note}.",
-        formats=("g", *(".4f" for _ in (*sizes, "all"))),
+        "What all collections say: result of each method minus the median of the learnt ones",
+        ("method", *(f"{n} queries" for n in sizes)), rows, note=note, formats=("", *("+.4f" for _ in sizes)),
     )  # fmt: skip
 
 
-def _findings(draws: Sequence[Draw], regrets: Mapping[str, Floats], sizes: Sequence[int]) -> tuple[str, ...]:
-    new, *others = regrets
-    found = []
-    for rule in others:
-        low, high = _interval(draws, regrets[rule] - regrets[new])
-        verdict = "higher" if low > 0 else "lower" if high < 0 else "not significantly different"
-        mean = _mean(draws, regrets[rule] - regrets[new])
-        found.append(
-            f"Regret of '{rule}' minus that of the new rule: {mean:+.4f} ({low:+.4f} to {high:+.4f}), {verdict}."
-        )
-    return tuple(found)
+def _findings(draws: Sequence[Draw], regrets: Mapping[str, Floats]) -> tuple[str, ...]:
+    findings = []
+    for rule, values in regrets.items():
+        if rule != NEW:
+            low, high = _interval(draws, values - regrets[NEW])
+            verdict = "higher" if low > 0 else "lower" if high < 0 else "not significantly different"
+            mean = _mean(draws, values - regrets[NEW])
+            findings.append(
+                f"Regret of '{rule}' minus that of {NEW}: {mean:+.4f} ({low:+.4f} to {high:+.4f}), {verdict}."
+            )
+    return tuple(findings)

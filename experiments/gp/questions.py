@@ -1,5 +1,5 @@
 """
-Which pair to ask next: the order of the pool, entropy, mutual information and random pairs, on four sets.
+Which pair to ask next: entropy, mutual information and random pairs, on four sets.
 
 Each run draws some items and one first pair; a judge answers by the true values without noise. Boston, cement
 strength and abalone have features (Gaussian kernel by the median distance); sushi has none, and each run is another
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 RUNS, ITEMS = 20, 30
 QUESTIONS = {"Boston": 20, "cement_strength": 20, "abalone": 20, "sushi": 20}
-RULES = ("order", "entropy", "bald", "random")
+RULES = ("entropy", "bald", "random")
 SIGMA = 0.1
 
 
@@ -123,16 +123,16 @@ def _differences(errors: dict[tuple[str, str], Floats]) -> ReportTable:
     for name in [*names, "all sets"]:
         cells = []
         for rule in RULES[1:]:
-            of = [errors[one, "order"].mean(axis=1) - errors[one, rule].mean(axis=1) for one in names]
+            of = [errors[one, RULES[0]].mean(axis=1) - errors[one, rule].mean(axis=1) for one in names]
             gaps = np.mean(of, axis=0) if name == "all sets" else of[names.index(name)]
             middle, half = _interval(gaps)
             cells.append(f"{middle:+.4f} ± {half:.4f}")
         rows.append((name, *cells))
     return ReportTable(
-        "Error of order minus that of another rule, mean over all questions",
+        "Error of entropy minus that of another rule, mean over all questions",
         ("set", *(f"minus {rule}" for rule in RULES[1:])),
         tuple(rows),
-        note="Paired by run; ± is half of the 95 % interval. Below 0, order is better.",
+        note="Paired by run; ± is half of the 95 % interval. Below 0, entropy is better.",
     )
 
 
@@ -140,8 +140,9 @@ def _findings(errors: dict[tuple[str, str], Floats]) -> tuple[str, ...]:
     names = list(dict.fromkeys(name for name, _ in errors))
     lines = []
     for rule in RULES[1:]:
-        gaps = np.mean([errors[one, "order"].mean(axis=1) - errors[one, rule].mean(axis=1) for one in names], axis=0)
+        gaps = np.mean([errors[one, RULES[0]].mean(axis=1) - errors[one, rule].mean(axis=1) for one in names], axis=0)
         middle, half = _interval(gaps)
-        verdict = "order is better" if middle < -half else "order is worse" if middle > half else "no clear difference"
-        lines.append(f"order against {rule}, all sets: {middle:+.4f} ± {half:.4f} in error: {verdict}.")
+        clear = "entropy is better" if middle < 0.0 else "entropy is worse"
+        verdict = clear if abs(middle) > half else "no clear difference"
+        lines.append(f"entropy against {rule}, all sets: {middle:+.4f} ± {half:.4f} in error: {verdict}.")
     return tuple(lines)

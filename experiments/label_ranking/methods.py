@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corank.base.landmarks import Landmarks
-from corank.choices import Conversion, RankingLoss, Targets
 from corank.models.labels import (
     AutoLabelRanker,
     CalibratedLabelRanker,
@@ -27,6 +26,7 @@ from corank.models.labels import (
     top_positions,
 )
 from corank.models.labels.ranker import ranking
+from corank.parameters import Conversion, RankingLoss, Targets
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import optimize, stats
 
 from corank import Leaderboard
 from corank.comparison.report import Report
@@ -30,7 +30,8 @@ SIZES, DRAWS = (30, 100, 300, 1000), 60
 JUDGES = ("gpt-4", "gpt-3.5", "gpt-4 reversed", "gpt-4 shuffled")
 WAYS = ("people only", "judge only", "judge times a slope", "pooled", "Leaderboard, people only", "Leaderboard")
 RIDGE = 0.5
-N_BEST, BEST_SIZES, BATCH = 20, (40, 80, 160, 320), 10
+N_BEST, BEST_SIZES, BATCH = 60, (40, 80, 160, 320), 10
+TASTES, FOLDS, OMEGA = (0.0, 0.3, 0.8), 5, 0.4
 MIN_WORKER_VOTES = 20
 
 
@@ -191,6 +192,58 @@ def workers() -> dict[str, float]:
     }
 
 
+def tastes(spread: float) -> list[float]:
+    """
+    Return log probability and squared error of held-out votes of llmfao, folds by vote and halves by worker.
+
+    The model is that of `Leaderboard`, plus a deviation d ~ N(0, spread²) of each worker for each item; its mode is
+    found by L-BFGS. A vote of a worker that was not seen is predicted by the common scores.
+    """
+    votes = read_votes(dataset("arena_votes").path("llmfao.csv"))
+    assert votes.judge is not None
+    n, judge = len(votes.first), votes.judge
+    rng, out = np.random.default_rng(0), []
+    fold, is_half = rng.integers(0, FOLDS, n), rng.random(len(votes.judges)) < 0.5
+    for parts in ([fold == k for k in range(FOLDS)], [is_half[judge], ~is_half[judge]]):
+        log_p, error = np.zeros(n), np.zeros(n)
+        for held in parts:
+            p = _tasted(votes, ~held, spread)[held]
+            right = votes.outcome[held]
+            log_p[held] = np.log(p[np.arange(len(p)), right])
+            error[held] = (p @ [1.0, 0.5, 0.0] - 1.0 + 0.5 * right) ** 2
+        out += [float(log_p.mean()), float(error.mean())]
+    return out
+
+
+def _tasted(votes: Votes, rows: Any, spread: float) -> Floats:
+    """Fit scores, ties, position, reliabilities and deviations to some votes; return probabilities of all votes."""
+    assert votes.judge is not None
+    M, J = len(votes.items), len(votes.judges)
+    a, b, j, outcome = votes.first, votes.second, votes.judge, votes.outcome
+    centre = np.concatenate([np.zeros(M), [-0.7, 0.0], np.ones(J), np.zeros(J * M)])
+    weight = np.concatenate([np.ones(M), [1.0, 4.0], np.full(J, OMEGA**-2.0), np.ones(J * M)])
+
+    def probabilities(x: Floats) -> tuple[Floats, Floats, Floats]:
+        r, d = x[M + 2 : M + 2 + J], x[M + 2 + J :]
+        delta = x[a] - x[b]
+        eta = r[j] * delta + spread * (d[j * M + a] - d[j * M + b]) + x[M + 1]
+        return log_probabilities(eta, float(x[M])), delta, r[j]
+
+    def loss(x: Floats) -> tuple[float, Floats]:
+        log_p, delta, r = probabilities(x)
+        p = np.exp(log_p)
+        pull = np.where(rows, 0.5 * (p[:, 2] - p[:, 0] + 1.0 - outcome), 0.0)
+        of_kappa = float(np.sum((outcome == 1)[rows] - p[rows, 1]))
+        of_s = np.bincount(a, pull * r, M) - np.bincount(b, pull * r, M)
+        of_d = spread * (np.bincount(j * M + a, pull, J * M) - np.bincount(j * M + b, pull, J * M))
+        gradient = np.concatenate([of_s, [of_kappa, pull.sum()], np.bincount(j, pull * delta, J), of_d])
+        fit = float(log_p[rows, outcome[rows]].sum())
+        return 0.5 * float(weight @ (x - centre) ** 2) - fit, weight * (x - centre) - gradient
+
+    x = optimize.minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 400}).x
+    return np.asarray(np.exp(probabilities(np.asarray(x))[0]))
+
+
 def best_found(way: str, draw: int, sizes: tuple[int, ...]) -> list[float]:
     """Return whether the best of 20 items leads after some votes, which are chosen or random."""
     scores, _ = _all_votes()
@@ -248,7 +301,7 @@ def run(options: ExperimentOptions) -> Report:
     warnings.simplefilter("ignore")
     draws = options.repeats or (3 if options.quick else DRAWS)
     n_best = 2 if options.quick else N_BEST
-    options.expect(len(JUDGES) * len(SIZES) * draws + 1 + 2 * n_best)
+    options.expect(len(JUDGES) * len(SIZES) * draws + 1 + len(TASTES) + 2 * n_best)
     found = {
         (judge, n): [
             options.result(
@@ -261,6 +314,12 @@ def run(options: ExperimentOptions) -> Report:
         for n in SIZES
     }  # fmt: skip
     of_workers = options.result({"experiment": "leaderboard", "part": "workers"}, workers)
+    of_tastes = {
+        spread: options.result(
+            {"experiment": "leaderboard", "part": "tastes", "spread": spread}, partial(tastes, spread)
+        )
+        for spread in TASTES
+    }
     best = {
         way: [
             options.result(
@@ -277,7 +336,7 @@ def run(options: ExperimentOptions) -> Report:
         "13,459 votes of people on 20 chat models, and votes of two language models on the same answers; mean over "
         f"{draws} draws of some human votes. Error: root mean squared error of the win probabilities of all pairs. "
         "Tau: Kendall's tau with the order of all human votes. Leaderboard has the model's votes as cheap ones.",
-        (*tables, _covered(found), _best(best), _workers(of_workers)),
+        (*tables, _covered(found), _best(best), _workers(of_workers), _tastes(of_tastes)),
         _findings(found),
     )
 
@@ -324,6 +383,14 @@ def _workers(found: dict[str, float]) -> ReportTable:
     return ReportTable(
         "Reliability and agreement with others", columns, (row,), formats=("", ".3f", ".1e", ".2f"), note=note
     )
+
+
+def _tastes(found: dict[float, list[float]]) -> ReportTable:
+    rows: list[tuple[Cell, ...]] = [(f"{spread:g}", *values) for spread, values in found.items()]
+    columns = ("deviation", "log p, seen worker", "squared error", "log p, new worker", "squared error, new worker")
+    note = "Held-out votes of llmfao: a fifth of the votes, or half of the workers. Deviation: prior standard "
+    note += "deviation of a worker's own value of an item; 0 is the model of Leaderboard."
+    return ReportTable("Tastes of workers", columns, tuple(rows), digits=4, note=note)
 
 
 def _findings(found: dict[Any, Any]) -> tuple[str, ...]:

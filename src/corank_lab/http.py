@@ -70,33 +70,30 @@ Refuse = Callable[[Request, HTTPError], Response]
 """Returns the answer to a request that is refused; the error that caused it is its ``__cause__``."""
 
 
-async def answer(request: Request, endpoint: Endpoint, refuse: Refuse) -> Response:
-    """Answer a request; refuse it if the input or the database is at fault."""
-    try:
-        return await endpoint(request)
-    except HTTPError as error:
-        return refuse(request, error)
-    except DatabaseError as error:
-        refusal, refusal.__cause__ = HTTPError(503, str(error), 1.0), error
-        return refuse(request, refusal)
-    except InputError as error:
-        return refuse(request, HTTPError(getattr(error, "status", 422), str(error)))
-    except ClientDisconnect:
-        return Response(status_code=499)
-
-
 def make_app(routes: Iterable[tuple[str, str, Endpoint]], refuse: Refuse) -> Starlette:
-    """Return an application."""
+    """Return an application whose refusals, and faults of the input, the database or the disk, `refuse` answers."""
 
-    def missing(request: Request, error: Exception) -> Response:
-        return refuse(request, HTTPError(error.status_code if isinstance(error, HTTPException) else 404))
+    def as_refusal(error: Exception) -> HTTPError:
+        if isinstance(error, HTTPError):
+            return error
+        if isinstance(error, DatabaseError):
+            return HTTPError(503, str(error), 1.0)
+        if isinstance(error, InputError):
+            return HTTPError(getattr(error, "status", 422), str(error))
+        if isinstance(error, HTTPException):
+            return HTTPError(error.status_code)
+        return HTTPError(503 if isinstance(error, OSError) else 500)
 
-    def failed(request: Request, error: Exception) -> Response:
-        refusal, refusal.__cause__ = HTTPError(500), error
+    def handle(request: Request, error: Exception) -> Response:
+        refusal = as_refusal(error)
+        if refusal is not error:
+            refusal.__cause__ = error
         return refuse(request, refusal)
 
+    handlers: dict[Any, Any] = dict.fromkeys((HTTPError, InputError, HTTPException, OSError, 500), handle)
+    handlers[ClientDisconnect] = lambda *_: Response(status_code=499)
     result = [Route(path, endpoint, methods=[method], name=f"{method} {path}") for method, path, endpoint in routes]
-    return Starlette(routes=result, exception_handlers={HTTPException: missing, 500: failed})
+    return Starlette(routes=result, exception_handlers=handlers)
 
 
 class SecurityMiddleware:

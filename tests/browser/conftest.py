@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
-from some_server import ServerProcess
+from helpers.server import ServerProcess
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 AXE = (os.environ.get("CORANK_AXE", ""), str(Path(sys.prefix) / "axe" / "package" / "axe.min.js"))

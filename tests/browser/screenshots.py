@@ -14,10 +14,9 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
-from some_projects import DOCUMENTS, TEAS
-
-from some_reviews import with_duplicate
-from some_server import ServerProcess
+from helpers.projects import DOCUMENTS, TEAS
+from helpers.reviews import with_duplicate
+from helpers.server import ServerProcess
 
 WIDTHS = (390, 800, 1400)
 HEIGHT = 1500

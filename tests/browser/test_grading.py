@@ -7,10 +7,10 @@ import re
 
 import pytest
 from screenshots import add_judge, press, show_lists, upload
-from some_projects import DOCUMENTS
 from test_pages import status_of, violations
 
-from some_server import ServerProcess
+from helpers.projects import DOCUMENTS
+from helpers.server import ServerProcess
 
 pytestmark = pytest.mark.long
 TOPICS = ("heat pump", "wind turbine", "solar panel", "old house", "quiet fan", "brick wall")

@@ -6,10 +6,10 @@ import re
 
 import pytest
 from screenshots import add_judge, press, screen, set_criteria, upload
-from some_projects import DOCUMENTS, TEAS, image
 
-from some_reviews import bees, with_duplicate
-from some_server import ServerProcess
+from helpers.projects import DOCUMENTS, TEAS, image
+from helpers.reviews import bees, with_duplicate
+from helpers.server import ServerProcess
 
 pytestmark = pytest.mark.long
 

@@ -7,9 +7,9 @@ import re
 
 import pytest
 from screenshots import add_judge, press, screen, set_criteria, show_lists, upload
-from some_projects import DOCUMENTS, TEAS
 
-from some_reviews import bees, with_duplicate
+from helpers.projects import DOCUMENTS, TEAS
+from helpers.reviews import bees, with_duplicate
 
 pytestmark = pytest.mark.long
 

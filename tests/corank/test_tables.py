@@ -8,7 +8,7 @@ import pytest
 from corank.console import printable
 from corank.errors import MissingExtra
 from corank.tables import ReportTable, escape_markdown
-from read_page import Page
+from helpers.page_reader import Page
 
 TABLE = ReportTable(
     "Runs", ("method", "MAP", "n"), (("SPD", 0.12345, 3), ("none", float("nan"), None)), digits=2, note="A note."

@@ -14,7 +14,7 @@ from corank.comparison.report import Report
 from corank.errors import InputError, import_extra
 from corank.tables import ReportTable
 from experiments.command import app
-from read_page import Page
+from helpers.page_reader import Page
 
 
 def made(name):

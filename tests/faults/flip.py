@@ -25,7 +25,8 @@ import numpy as np
 
 from corank.errors import InputError
 from corank_lab.api.log import TABLES, EventLog, Keys, NewEvent, pack
-from corank_lab.database.backends import open_database, recover
+from corank_lab.database.backends import open_database
+from corank_lab.database.transfer import recover
 
 N_ANSWERS = 396
 

@@ -14,7 +14,7 @@ from corank.comparison import Study
 from corank.comparison.report import Report
 from corank.comparison.study import keep_model, write_study
 from corank.comparison.study_report import write as write_study_report
-from corank.comparison.task import TaskResult, write_result
+from corank.comparison.workers import TaskResult, write_result
 from corank.data.io.items import read_items
 from corank.data.io.judgement_formats import write_judgements
 from corank.data.io.judgements import JudgementList
@@ -25,7 +25,7 @@ from corank.models.fusion import FusionDefinition
 from corank.tables import ReportTable
 from corank.text import Vectors, read_corpus, save_corpus
 from corank.text.vectors import write_vectors
-from corank_lab.api.export import write_parquet_parts, write_ubi_events
+from corank_lab.api.export import write_ubi_events
 from corank_lab.api.log import EventLog
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
@@ -41,9 +41,9 @@ from experiments.lcra.problems import ProblemSource
 from experiments.lcra.run import ALPHAS, COUPLINGS, plot_alphas
 from experiments.options import ExperimentOptions
 from faults.writers import PROBLEMS, Writer, model, sources
-from some_service import ask, online_bytes
-from some_stores import open_new
-from some_study import full_study
+from helpers.api import ask, online_bytes
+from helpers.stores import open_new
+from helpers.study import full_study
 
 _LOGS = tempfile.TemporaryDirectory()  # removed when Python ends
 
@@ -137,17 +137,13 @@ def events_ubi(target: Path, version: int, overwrite: bool) -> None:
     write_ubi_events(event_log(version), target, None, persons=False, overwrite=overwrite)
 
 
-def events_parquet(target: Path, version: int, overwrite: bool) -> None:
-    write_parquet_parts(event_log(version), target, None, bias=0.0, overwrite=overwrite, n_rows=5)
-
-
 def recall_plot(target: Path, version: int, overwrite: bool) -> None:
     found = np.arange(10) % 5 == version
     plot_recall([ScreeningReplay(0, np.arange(10), found, 0.0, 5, 0.5)], target, overwrite=overwrite)
 
 
 def result(target: Path, version: int, overwrite: bool) -> None:
-    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0, 0), target)
+    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0), target)
 
 
 def study(target: Path, version: int, overwrite: bool) -> None:
@@ -214,7 +210,6 @@ FUNCTIONS = (
     Writer("save_corpus", "articles.index", corpus),
     Writer("store_letor", "rows.store", from_letor),
     Writer("events export to UBI", "events.jsonl", events_ubi),
-    Writer("events export to Parquet", "parts", events_parquet),
     Writer("plot_recall", "recall.png", recall_plot, is_slow=True),
 )
 RESULTS = (

@@ -33,8 +33,8 @@ from corank_lab.cli.lab import pages
 from corank_lab.database.backends import open_database
 from corank_lab.pages.app import KINDS
 from corank_lab.pages.uploads import Upload, UploadedFile
-from some_postgres import PostgresServer
-from some_reviews import bees
+from helpers.postgres import PostgresServer
+from helpers.reviews import bees
 
 N_JUDGES = 6
 N_DOCUMENTS = 4000

@@ -35,12 +35,11 @@ import numpy as np
 
 from corank_lab.api.learner import LogLearner
 from corank_lab.api.log import CLICK, EventLog, Keys, NewEvent, pack
-from corank_lab.api.rankers import rng_state_of
-from corank_lab.api.registry import Registry
+from corank_lab.api.models import Registry, rng_state_of
 from corank_lab.api.training import compare_with_replay, make_version
 from corank_lab.cli.serve import start
 from corank_lab.database.backends import open_database
-from some_postgres import PostgresServer
+from helpers.postgres import PostgresServer
 
 N_SHOPS = 4
 D = 5

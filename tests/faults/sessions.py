@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from corank_lab.database.backends import open_database
-from corank_lab.database.entries import read_entry
-from corank_lab.database.journal import NAME
+from corank_lab.database.journal import NAME, read_entry
 from faults.kill import Events, ended, events_of, forked, watch
 
 

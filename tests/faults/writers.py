@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cli.some_files import files
-
 import corank
 from corank.data.io.items import read_items
 from corank.data.synthetic import make_ranking
@@ -22,6 +20,7 @@ from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from corank_lab.records.records import read_records
 from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.screening import Screening
+from helpers.files import files
 
 PROBLEMS = [make_ranking(n, 8, features_per_view=5, random_state=n) for n in (6, 9)]
 

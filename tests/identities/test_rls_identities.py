@@ -14,7 +14,7 @@ from corank.data.synthetic import make_ranking
 from corank.errors import UsageWarning
 from corank.metrics import disagreement_error, evaluate
 from corank.models.rls import CoRankRLS, RankRLS, spectrum, summary
-from explicit_rls import (
+from helpers.explicit_rls import (
     co_coefficients,
     dense_coefficients,
     order_of_folds,

@@ -8,7 +8,7 @@ import pytest
 from corank.base.kernels.views import View
 from corank.metrics import disagreement_error
 from corank.models.rls import CoRankRLS, RankRLS
-from explicit_rls import order_of_folds
+from helpers.explicit_rls import order_of_folds
 
 RNG = np.random.default_rng(3)
 SIZES = np.array([1e7, 1.0, 1e-7, 1.0])

@@ -7,12 +7,12 @@ from decimal import localcontext
 import numpy as np
 import pytest
 
-import long_rls
 from corank.base.kernels import GaussianKernel
 from corank.base.kernels.views import View
 from corank.metrics import evaluate
 from corank.models.rls import CoRankRLS, RankRLS
-from explicit_rls import order_of_folds
+from helpers import decimal_rls
+from helpers.explicit_rls import order_of_folds
 
 GAMMA, COUPLING = 0.25, 0.1
 # powers of two, so that scores that are equal on paper are equal in decimals
@@ -54,15 +54,15 @@ def means(views, y, qid, how, weights=None, coupling=0.0, unscored=None):
             if len(y[own] if how["ties"] else np.unique(y[own])) < 2:
                 continue
             rest = np.where(qid == q, np.nan, y)
-            with localcontext(prec=long_rls.DIGITS):
-                L, weight = long_rls.laplacian(rest, qid, **kind)
+            with localcontext(prec=decimal_rls.DIGITS):
+                L, weight = decimal_rls.laplacian(rest, qid, **kind)
                 # agreement keeps its weight beside the sums of the other queries
-                left = weight / long_rls.laplacian(y, qid, **kind)[1]
+                left = weight / decimal_rls.laplacian(y, qid, **kind)[1]
                 L = L / weight if weight else L
-                side = L @ long_rls.long(np.nan_to_num(rest))
-                beside = long_rls.Decimal(coupling) / left if left else 0.0
-            f = long_rls.scores(views, L, side, float(alpha), beside, unscored)
-            held[own], judged[own] = long_rls.ranked(f[own], size / (1.0 + alpha)), y[own]
+                side = L @ decimal_rls.long(np.nan_to_num(rest))
+                beside = decimal_rls.Decimal(coupling) / left if left else 0.0
+            f = decimal_rls.scores(views, L, side, float(alpha), beside, unscored)
+            held[own], judged[own] = decimal_rls.ranked(f[own], size / (1.0 + alpha)), y[own]
         out.append(evaluate(judged, held, qid, how["metric"])[how["metric"]].mean)
     return out
 
@@ -82,7 +82,7 @@ def test_leaving_out_a_query_is_a_long_refit(seed, form):
     how = parameters(seed)
     kernel = GaussianKernel(GAMMA) if is_gaussian else "linear"
     model = RankRLS(kernel=kernel, scale=False, **how, **chosen).fit(X, y, qid=qid, sample_weight=weights)
-    views = [(long_rls.gram(X, "gaussian" if is_gaussian else "linear", GAMMA), basis)]
+    views = [(decimal_rls.gram(X, "gaussian" if is_gaussian else "linear", GAMMA), basis)]
     np.testing.assert_allclose(model.loo_scores_, means(views, y, qid, how, weights), atol=1e-12)
 
 
@@ -97,14 +97,17 @@ def test_leaving_out_a_query_of_coupled_views_is_a_long_refit(seed):
     how = parameters(seed)
     views = [View(np.arange(half), GaussianKernel(GAMMA), basis), View()]
     model = CoRankRLS(views, COUPLING, scale=False, **how)
-    with localcontext(prec=long_rls.DIGITS):
+    with localcontext(prec=decimal_rls.DIGITS):
         unscored = np.where(np.isnan(y), 0.0, np.nan)
-        L, weight = long_rls.laplacian(unscored, qid, how["query_weight"], ties=True)
+        L, weight = decimal_rls.laplacian(unscored, qid, how["query_weight"], ties=True)
         L = L / weight if weight else L
     if not weight:
         pytest.skip("nothing to agree on")
     model.fit(X, y, qid=qid)
-    both = [(long_rls.gram(X[:, :half], "gaussian", GAMMA), basis), (long_rls.gram(X, "linear"), np.arange(len(y)))]
+    both = [
+        (decimal_rls.gram(X[:, :half], "gaussian", GAMMA), basis),
+        (decimal_rls.gram(X, "linear"), np.arange(len(y))),
+    ]
     np.testing.assert_allclose(model.loo_scores_[0], means(both, y, qid, how, None, COUPLING, L), atol=1e-12)
 
 
@@ -134,14 +137,14 @@ def test_leaving_out_preferences_of_a_query_is_a_long_refit(seed, form):
     chosen = {} if form == "linear" else {"basis": basis}
     kernel = GaussianKernel(GAMMA) if form == "gaussian" else "linear"
     model = RankRLS(kernel=kernel, alphas=ALPHAS, scale=False, **chosen).fit(X, pairs=pairs, qid=qid, pair_weight=own)
-    K = long_rls.gram(X, "gaussian" if form == "gaussian" else "linear", GAMMA)
+    K = decimal_rls.gram(X, "gaussian" if form == "gaussian" else "linear", GAMMA)
     for alpha, score in zip(ALPHAS, model.loo_scores_, strict=True):
         errors = []
         for q in queries:
             out = qid[pairs[:, 0]] == q
-            with localcontext(prec=long_rls.DIGITS):
-                L, side = long_rls.preferences(len(y), pairs[~out], own[~out])
-            f = long_rls.ranked(long_rls.scores([(K, basis)], L, side, float(alpha)), 1.0)
+            with localcontext(prec=decimal_rls.DIGITS):
+                L, side = decimal_rls.preferences(len(y), pairs[~out], own[~out])
+            f = decimal_rls.ranked(decimal_rls.scores([(K, basis)], L, side, float(alpha)), 1.0)
             a, b = pairs[out].T
             errors.append(np.mean(np.where(f[a] == f[b], 0.5, f[a] < f[b])))
         assert score == pytest.approx(np.mean(errors), abs=1e-12)
@@ -166,18 +169,18 @@ def test_leaving_out_rows_of_one_query_is_a_long_refit(seed, form, ties):
     parts = [np.array(two) for two in zip(*np.triu_indices(n, 1), strict=True)] if ties else [
         order[part :: n // 2] for part in range(n // 2)
     ]  # fmt: skip
-    K, qid = long_rls.gram(X, "gaussian" if form == "gaussian" else "linear", GAMMA), np.zeros(n)
+    K, qid = decimal_rls.gram(X, "gaussian" if form == "gaussian" else "linear", GAMMA), np.zeros(n)
     for alpha, score in zip(ALPHAS, model.loo_scores_, strict=True):
         errors = []
         for out in parts:
             rest = y.copy()
             rest[out] = np.nan
-            with localcontext(prec=long_rls.DIGITS):
-                L, weight = long_rls.laplacian(rest, qid, ties=ties, weights=weights)
+            with localcontext(prec=decimal_rls.DIGITS):
+                L, weight = decimal_rls.laplacian(rest, qid, ties=ties, weights=weights)
                 if not weight:
                     continue
-                side = L @ long_rls.long(np.nan_to_num(rest)) / weight
-                f = long_rls.scores([(K, basis)], L / weight, side, float(alpha))
-            f = long_rls.ranked(f, 1.0)
+                side = L @ decimal_rls.long(np.nan_to_num(rest)) / weight
+                f = decimal_rls.scores([(K, basis)], L / weight, side, float(alpha))
+            f = decimal_rls.ranked(f, 1.0)
             errors += [0.5 if f[i] == f[j] else float(f[i] < f[j]) for i in out for j in out if y[i] > y[j]]
         assert score == pytest.approx(np.mean(errors), abs=1e-12)

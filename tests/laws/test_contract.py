@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from lawful import LAWFUL, over
 
 from corank.base import Calibrated
 from corank.data.io.store.store import open_store, write_store
@@ -15,6 +14,7 @@ from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError, UsageWarning
 from corank.models.gp import OrdinalGP, PreferenceGP
+from helpers.estimators import LAWFUL, over
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid

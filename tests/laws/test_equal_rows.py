@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from learners import LEARNERS, PROBLEM, Case, is_long
 from scipy import sparse
 
 from corank.base import ColumnMean, QueryScaler
@@ -15,6 +14,7 @@ from corank.base.kernels import KERNELS, CallableKernel
 from corank.errors import InputError
 from corank.models.gp import PreferenceGP
 from corank.models.rls import CoRankRLS, RankRLS, ViewRankRLS
+from helpers.learners import LEARNERS, PROBLEM, Case, is_long
 
 pytestmark = pytest.mark.filterwarnings("ignore::corank.errors.UsageWarning")
 

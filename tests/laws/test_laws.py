@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lawful import LAWFUL, over
 from scipy import sparse
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -20,6 +19,7 @@ from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.metrics import disagreement_error
+from helpers.estimators import LAWFUL, over
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from learners import LEARNERS, NAMES, PROBLEM, Case, exported, is_long
 from scipy import sparse
 from sklearn.base import clone
 
 import corank
 from corank.errors import InputError
+from helpers.learners import LEARNERS, NAMES, PROBLEM, Case, exported, is_long
 
 PACKAGE = str(Path(corank.__file__).parent)
 
@@ -88,7 +88,7 @@ def calls_of(function: Callable[[], Any], stop_at: int | None = None) -> int:
 
 def test_every_exported_estimator_is_under_the_laws():
     missing = set(exported()) - {type(case.make()).__name__ for case in LEARNERS.values()}
-    assert not missing, f"add {', '.join(sorted(missing))} to tests/laws/learners.py"
+    assert not missing, f"add {', '.join(sorted(missing))} to tests/helpers/learners.py"
 
 
 @every

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lawful import over
 from scipy import sparse
 
 import corank
@@ -12,6 +11,7 @@ from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
+from helpers.estimators import over
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 QID = PROBLEM.qid

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lawful import over
 from scipy.optimize import minimize
 from sklearn import config_context
 from sklearn.base import clone
@@ -29,7 +28,8 @@ from corank.models.lambdarank import LambdaRank
 from corank.models.linear import CRR, LCRA, SPD, RankSVM
 from corank.models.pursuit import CoRankingPursuit, RankingPursuit
 from corank.models.rls import CoRankRLS, RankRLS
-from explicit_rls import order_of_folds
+from helpers.estimators import over
+from helpers.explicit_rls import order_of_folds
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid

@@ -5,12 +5,12 @@ from corank.base.calibration import reliability_curve as reliability_curve
 from corank.base.explanation import Explanation as Explanation
 from corank.base.explanation import explain as explain
 from corank.base.kernels.basis import as_doubles as as_doubles
+from corank.base.kernels.kernel import CosineKernel as CosineKernel
 from corank.base.kernels.kernel import Gram as Gram
 from corank.base.kernels.kernel import Kernel as Kernel
-from corank.base.kernels.products import CosineKernel as CosineKernel
-from corank.base.kernels.products import LinearKernel as LinearKernel
-from corank.base.kernels.products import PolynomialKernel as PolynomialKernel
-from corank.base.kernels.products import SumKernel as SumKernel
+from corank.base.kernels.kernel import LinearKernel as LinearKernel
+from corank.base.kernels.kernel import PolynomialKernel as PolynomialKernel
+from corank.base.kernels.kernel import SumKernel as SumKernel
 from corank.base.kernels.radial import ARDKernel as ARDKernel
 from corank.base.kernels.radial import ChiSquareKernel as ChiSquareKernel
 from corank.base.kernels.radial import GaussianKernel as GaussianKernel

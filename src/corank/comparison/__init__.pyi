@@ -1,4 +1,3 @@
-from corank.comparison.card import ModelCard as ModelCard
 from corank.comparison.card import model_card as model_card
 from corank.comparison.card import query_importance as query_importance
 from corank.comparison.charts import Axis as Axis
@@ -17,7 +16,6 @@ from corank.comparison.study_report import write as write
 from corank.comparison.values import CurvePoint as CurvePoint
 from corank.comparison.values import DataSummary as DataSummary
 from corank.comparison.values import MethodOutcome as MethodOutcome
-from corank.comparison.values import QueryValue as QueryValue
 from corank.comparison.values import Rival as Rival
 from corank.comparison.values import Study as Study
 from corank.comparison.winner import quality as quality

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,6 @@ MAX_FEATURES = 20
 Floats = NDArray[np.float64]
 
 
-class ModelCard(Document):
-    """A model card; made by `model_card`."""
-
-
 def model_card(
     model: Any,
     X: Any,
@@ -66,7 +63,7 @@ def model_card(
     data: str = "",
     command: str = "",
     random_state: int = 0,
-) -> ModelCard:
+) -> Document:
     """Describe a fitted ranker by its performance on rows that it has not seen."""
     queries = Queries.of(qid, len(np.asarray(y)))
     grades = as_scores(y, len(queries.codes))
@@ -100,16 +97,13 @@ def model_card(
         part("repeat", "How to repeat", [code(command)] if command else []),
     )
     name = title or (Path(path).stem if path else type(model).__name__)
-    return ModelCard(f"Model card: {name}", sections)
+    return Document(f"Model card: {name}", sections)
 
 
 def _model(model: Any, path: str | os.PathLike[str] | None, about: str) -> list[PageBlock]:
-    defaults = type(model)().get_params(deep=False) if _has_defaults(model) else {}
-    changed = {
-        name: value
-        for name, value in model.get_params(deep=False).items()
-        if name not in defaults or repr(defaults[name]) != repr(value)
-    }
+    defaults = {name: item.default for name, item in signature(type(model).__init__).parameters.items()}
+    parameters = model.get_params(deep=False)
+    changed = {name: value for name, value in parameters.items() if repr(defaults.get(name)) != repr(value)}
     pairs = [
         ("class", type(model).__name__),
         ("changed parameters", ", ".join(f"{k}={v!r}" for k, v in changed.items()) or "none"),
@@ -120,14 +114,6 @@ def _model(model: Any, path: str | os.PathLike[str] | None, about: str) -> list[
     if path is not None:
         pairs.append(("SHA-256 of the file", hashlib.sha256(Path(path).read_bytes()).hexdigest()))
     return [*([paragraph(about)] if about else []), facts([*pairs, ("corank", __version__)])]
-
-
-def _has_defaults(model: Any) -> bool:
-    try:
-        type(model)()
-    except TypeError:
-        return False
-    return True
 
 
 def _data(grades: Floats, found: Evaluation, X: Any, data: str) -> list[PageBlock]:
@@ -211,7 +197,8 @@ def query_importance(
     )
     rng = rng_of(random_state)
     larger_is_better = parse_metric(metric).measure.larger_is_better
-    names = _names(model, X)
+    given = getattr(model, "feature_names_in_", None)
+    names = [column_name(k, getattr(X, "columns", None)) for k in range(np.shape(X)[1])] if given is None else given
     rows = as_rows(X, missing=True)  # a model without missing values refuses them in its first prediction
     if sparse.issparse(rows):
         rows = rows.toarray()
@@ -240,14 +227,6 @@ def query_importance(
             loss += (base - values(rows))[kept] / n_repeats
         rows[:, column] = before
         loss = loss if larger_is_better else -loss
-        result.append((names[column], float(loss.mean()), *sign_flip(loss, rng, n_resamples=2000)[:2]))
+        result.append((str(names[column]), float(loss.mean()), *sign_flip(loss, rng, n_resamples=2000)[:2]))
     result.sort(key=lambda item: -item[1])
     return ReportTable("", ("feature", f"loss of {metric}", "low", "high"), tuple(result))
-
-
-def _names(model: Any, X: Any) -> list[str]:
-    given = getattr(model, "feature_names_in_", None)
-    if given is not None:
-        return list(map(str, given))
-    columns = getattr(X, "columns", None)
-    return [column_name(k, columns) for k in range(np.shape(X)[1])]

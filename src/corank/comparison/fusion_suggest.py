@@ -27,13 +27,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.choices import FUSION_STRATEGIES
 from corank.comparison.fusion_report import alone, mean_of_scores
 from corank.comparison.winner import Expectation
 from corank.errors import InputError, suggest_names
 from corank.models.fusion import FusionDefinition
 from corank.models.fusion.lists import RetrievedLists
 from corank.models.fusion.values import JudgedQueries, discounts, top_rows
+from corank.parameters import FUSION_STRATEGIES
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -100,9 +100,7 @@ def _probabilities(scores: Floats, lists: RetrievedLists, y: Floats, k: int, rng
     if len(judged) < 2:
         return equal
     values = judged.ndcg(scores)
-    draws = Expectation.of({str(b): values[:, b] for b in range(values.shape[1])}, {}, rng).draws
-    is_best = draws >= draws.max(axis=1, keepdims=True)
-    p: Floats = (is_best / is_best.sum(axis=1, keepdims=True)).mean(axis=0)
+    p = Expectation.of({str(b): values[:, b] for b in range(values.shape[1])}, {}).p_best(rng)
     return (1.0 - UNKNOWN) * p + UNKNOWN * equal
 
 

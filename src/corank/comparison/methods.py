@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from joblib.externals.loky.backend.reduction import dumps
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
@@ -393,7 +392,7 @@ def _of_estimator(name: str, estimator: Any, place: int) -> Method:
         partial(_cloned, estimator),
         cost=10.0 + place,
         tuning="none: as passed",
-        signature=hashlib.sha256(pickled(estimator)).hexdigest()[:16],
+        signature=_hash(estimator),
         is_label_free=is_ranker and not last._needs_judgements,
         uses_unscored=is_ranker and bool(getattr(last, "coupling", 0.0)),
         takes_unscored=is_ranker,
@@ -409,19 +408,11 @@ def _cloned(estimator: Any, part: TrainingPart) -> Any:
     return copy
 
 
-def pickled(thing: Any) -> bytes:
-    """
-    Pickle an object for a worker process.
-
-    If cloudpickle is installed (dask brings it), classes defined in a script or a notebook can be pickled too.
-    """
+def _hash(estimator: Any) -> str:
     try:
-        by_value = importlib.import_module("cloudpickle")
-    except ImportError:
-        by_value = pickle
-    try:
-        return bytes(by_value.dumps(thing))
+        return hashlib.sha256(dumps(estimator)).hexdigest()[:16]
     except Exception as error:
         raise InputError(
-            f"a {type(thing).__name__} cannot be pickled for a worker process ({reason(error)}); define it in a module."
+            f"a {type(estimator).__name__} cannot be pickled for a worker process ({reason(error)}); define it in a "
+            "module."
         ) from error

@@ -1,4 +1,4 @@
-"""The rows of a comparison and their folds, and how they are stored for the worker processes."""
+"""The rows of a comparison and their folds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from scipy import sparse
 
 from corank.data.collection import Dataset
 from corank.data.column_roles import column_numbers
-from corank.data.durable.regular import map_array
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
@@ -167,33 +165,6 @@ class ComparisonProblem:
         are_grades = (y >= 0) & (y <= 10) & (y == np.round(y))
         return ("nDCG@10", "AP") if are_grades.all() else ("disagreement", "kendall")
 
-    def save(self, folder: Path) -> None:
-        """Write the arrays into an empty folder."""
-        arrays = {name: getattr(self, name) for name in ("y", "codes", "parts", "units")}
-        if sparse.issparse(self.X):
-            arrays |= {name: getattr(self.X, name) for name in ("data", "indices", "indptr")}
-        else:
-            arrays["X"] = self.X
-        about: dict[str, Any] = {"shape": self.X.shape, "n_own": self.n_own, "names": self.names, "arrays": {}}
-        for name, array in arrays.items():
-            np.ascontiguousarray(array).tofile(folder / f"{name}.bin")
-            about["arrays"][name] = (array.dtype.str, array.shape)
-        (folder / "shape.json").write_text(json.dumps(about))
-
-    @classmethod
-    def open(cls, folder: Path) -> ComparisonProblem:
-        """Open a folder written by `save` as memory maps."""
-        about = json.loads((folder / "shape.json").read_text())
-        arrays = {
-            name: map_array(folder / f"{name}.bin", dtype, tuple(shape))
-            for name, (dtype, shape) in about["arrays"].items()
-        }
-        X: Any = arrays.get("X")
-        if X is None:
-            X = sparse.csr_matrix(tuple(arrays[name] for name in ("data", "indices", "indptr")), about["shape"])
-        names = None if about["names"] is None else tuple(about["names"])
-        return cls(X, arrays["y"], arrays["codes"], arrays["parts"], arrays["units"], about["n_own"], names)
-
     @cached_property
     def fingerprint(self) -> str:
         """Hash of rows, scores, queries and names of columns."""
@@ -297,22 +268,14 @@ def _with_pool(rows: Any, inputs: InputRows, own: Queries, pool: InputRows) -> t
         raise InputError(
             "only one of the data and the unjudged rows has query ids; pass them for both, or for neither."
         )
-    same = _matched(own.ids.tolist(), theirs.ids.tolist())
+    # ids match as text if one is a number and the other a string
+    known, texts = set(own.ids.tolist()), {_text(query): query for query in own.ids.tolist()}
+    same = [query if query in known else texts.get(_text(query), query) for query in theirs.ids.tolist()]
     ids = [*own.ids[own.codes].tolist(), *(same[i] for i in theirs.codes.tolist())]
     kind = np.result_type(rows.dtype, more.dtype)
     if sparse.issparse(rows) or sparse.issparse(more):
-        stacked: Any = sparse.csr_matrix(sparse.vstack([rows, more], format="csr", dtype=kind))
-    else:
-        stacked = np.concatenate([rows, more], dtype=kind)
-    return stacked, Queries.of(ids, len(ids))
-
-
-def _matched(own: list[Any], theirs: list[Any]) -> list[Any]:
-    """
-    Translate query ids of the pool into those of the data; ids match as text if one is a number and the other a string.
-    """
-    known, texts = set(own), {_text(query): query for query in own}
-    return [query if query in known else texts.get(_text(query), query) for query in theirs]
+        return sparse.csr_matrix(sparse.vstack([rows, more], format="csr", dtype=kind)), Queries.of(ids, len(ids))
+    return np.concatenate([rows, more], dtype=kind), Queries.of(ids, len(ids))
 
 
 def _text(query: Any) -> str:

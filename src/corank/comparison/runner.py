@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.comparison.methods import Method
-from corank.comparison.pool import WorkerPool
 from corank.comparison.problem import ComparisonProblem
-from corank.comparison.task import FoldTask, ResultStore, TaskResult
 from corank.comparison.values import CurvePoint, MethodOutcome
+from corank.comparison.workers import FoldTask, ResultStore, TaskResult, WorkerPool
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.metrics import Convention, Evaluation, evaluate, sign_flip
@@ -39,18 +38,10 @@ class FoldEvaluator:
     @cached_property
     def ids(self) -> NDArray[Any]:
         """Query id of each evaluated row."""
-        units = self.problem.units[self.problem.judged]
-        codes = self.problem.codes[self.problem.judged]
+        units, codes = (part[self.problem.judged] for part in (self.problem.units, self.problem.codes))
         if not np.array_equal(units, codes):
             return np.array([f"part {unit + 1}" for unit in units])
         return np.asarray(self.queries.ids[codes])
-
-    @cached_property
-    def sizes(self) -> dict[Any, tuple[int, int]]:
-        """Number of rows and of scored rows of each evaluated query."""
-        result = Queries.of(self.ids, len(self.ids))
-        scored = np.bincount(result.codes, weights=~np.isnan(self.problem.y[self.problem.judged]))
-        return {query: (int(n), int(m)) for query, n, m in zip(result.ids.tolist(), result.sizes, scored, strict=True)}
 
     def evaluate(self, scores: Floats, metrics: Sequence[str]) -> Evaluation:
         """Evaluate scores of ``problem.judged``."""
@@ -82,10 +73,9 @@ class TaskRunner:
     verbose: bool
     known: dict[FoldTask, TaskResult] = field(default_factory=dict)
     errors: dict[FoldTask, str] = field(default_factory=dict)
-    left: set[FoldTask] = field(default_factory=set)  # requested tasks that the time limit left unfinished
 
-    def run(self, tasks: Sequence[FoldTask], what: str, deadline: float | None, finish: float | None = None) -> None:
-        """Run the tasks without a stored result, in the given order."""
+    def run(self, tasks: Sequence[FoldTask], what: str, deadline: float | None) -> bool:
+        """Run the tasks without a stored result, in the given order; return whether all were run in time."""
         missing = [task for task in tasks if not self._is_known(task)]
         costs = {task: _START_COST + self.methods[task.method].cost * task.fraction for task in missing}
         weights = {task: round(_UNITS * cost) for task, cost in costs.items()}
@@ -100,18 +90,16 @@ class TaskRunner:
                 if self.error_of(task):
                     advance(weights[task])
                     return False
-                ends = monotonic() + self._expected(task)
-                in_time = deadline is None or ends < deadline
-                return in_time and (finish is None or ends + self._longest_refit(task.method) < finish)
+                return deadline is None or monotonic() + self._expected(task) < deadline
 
             if missing:
                 files = [(task, self.results.file(task, self.methods[task.method])) for task in missing]
                 self.workers.run(files, on_done, is_wanted, deadline)
-        self.left |= {task for task in missing if not self._is_known(task) and not self.error_of(task)}
+        return all(self._is_known(task) or self.error_of(task) for task in missing)
 
     def error_of(self, task: FoldTask) -> str:
         """Return why this task, or another fold of it, failed; "" if none did."""
-        alike = [error for other, error in list(self.errors.items()) if replace(other, fold=task.fold) == task]
+        alike = [error for other, error in self.errors.items() if replace(other, fold=task.fold) == task]
         return alike[0] if alike else ""
 
     def _is_known(self, task: FoldTask) -> bool:
@@ -125,7 +113,7 @@ class TaskRunner:
         """Estimate the seconds of a task by the other folds of its method."""
         alike = [
             item.fit_seconds + item.predict_seconds
-            for other, item in list(self.known.items())
+            for other, item in self.known.items()
             if other.method == task.method and other.fraction >= task.fraction
         ]
         return max(alike, default=0.0)
@@ -134,11 +122,6 @@ class TaskRunner:
         """Estimate the seconds of refitting a method: those of a fold, scaled to all rows."""
         task, n = FoldTask(name, None), self.evaluator.problem.n_folds
         return 0.0 if self._is_known(task) else self._expected(task) * n / (n - 1)
-
-    def _longest_refit(self, name: str) -> float:
-        """Estimate the longest refit among this method and the complete ones, any of which may win."""
-        complete = [method for method in self.methods if all(task in self.known for task in self.tasks_of(method))]
-        return max(self.refit_seconds(item) for item in (name, *complete))
 
     def tasks_of(self, method: str, fraction: float = 1.0, repeat: int = 0) -> list[FoldTask]:
         """Return the tasks of a method, one per fold."""
@@ -158,14 +141,14 @@ class TaskRunner:
         """Return the outcome of a method."""
         method, tasks = self.methods[name], self.tasks_of(name)
         done = [self.known[task] for task in tasks if task in self.known]
-        scores, error = self.scores(tasks), self.error_of(tasks[0])
+        scores = self.scores(tasks)
         evaluation = None if scores is None else self.evaluator.evaluate(scores, self.metrics)
         low = high = float("nan")
         if evaluation is not None:
             low, high = self.interval(evaluation[self.metrics[0]].values)
         return MethodOutcome(
-            name=name,
-            title=method.title,
+            name,
+            method.title,
             is_label_free=method.is_label_free,
             uses_unscored=method.uses_unscored,
             complexity=method.complexity,
@@ -176,10 +159,8 @@ class TaskRunner:
             high=high,
             fit_seconds=sum((item.fit_seconds for item in done), 0.0),
             predict_seconds=sum((item.predict_seconds for item in done), 0.0),
-            peak_bytes=max((item.peak_bytes for item in done), default=0),
             n_done=len(done),
-            error=error,
-            is_cut=evaluation is None and not error,
+            error=self.error_of(tasks[0]),
         )
 
     def interval(self, values: Floats) -> tuple[float, float]:
@@ -188,33 +169,29 @@ class TaskRunner:
 
     def curve(
         self, names: Sequence[str], fractions: Sequence[float], n_repeats: int, deadline: float | None
-    ) -> tuple[CurvePoint, ...]:
-        """Fit methods on shares of the scored queries."""
-        n_scored = [len(np.unique(self.evaluator.problem.units[rows][~np.isnan(y)])) for rows, y in self._training]
+    ) -> tuple[tuple[CurvePoint, ...], bool]:
+        """Fit methods on shares of the scored queries; return the points, and whether they are complete."""
+        problem = self.evaluator.problem
+        training = [problem.train(fold) for fold in range(problem.n_folds)]
+        n_scored = [len(np.unique(problem.units[rows][~np.isnan(y)])) for rows, y in training]
         shares = [share for share in fractions if share * min(n_scored) >= 2]
         learnt = [name for name in names if not self.methods[name].is_label_free]
         points = [(name, share, repeat) for repeat in range(n_repeats) for share in shares for name in learnt]
-        self.run([task for point in points for task in self.tasks_of(*point)], "learning curve", deadline)
+        is_complete = self.run([task for point in points for task in self.tasks_of(*point)], "learning curve", deadline)
         result = []
         for name in names:
             for share in (*shares, 1.0):
                 is_same = self.methods[name].is_label_free or share == 1.0
                 repeats = [(1.0, 0)] if is_same else [(share, repeat) for repeat in range(n_repeats)]
-                point = self._point(name, share, repeats, round(share * float(np.mean(n_scored))))
-                result += [] if point is None else [point]
-        return tuple(result)
+                result += self._points(name, share, repeats, round(share * float(np.mean(n_scored))))
+        return tuple(result), is_complete
 
-    def _point(self, name: str, share: float, repeats: list[tuple[float, int]], n: int) -> CurvePoint | None:
+    def _points(self, name: str, share: float, repeats: list[tuple[float, int]], n: int) -> list[CurvePoint]:
         drawn = [self.scores(self.tasks_of(name, *repeat)) for repeat in repeats]
         metric = self.metrics[0]
         values = [self.evaluator.evaluate(scores, [metric])[metric].values for scores in drawn if scores is not None]
         if not values:
-            return None
+            return []
         means = np.mean(values, axis=0)
-        kept = means[~np.isnan(means)]
-        mean = float(kept.mean()) if len(kept) else float("nan")
-        return CurvePoint(name, share, n, mean, *self.interval(means), n_repeats=len(values))
-
-    @property
-    def _training(self) -> list[tuple[NDArray[np.int64], Floats]]:
-        return [self.evaluator.problem.train(fold) for fold in range(self.evaluator.problem.n_folds)]
+        mean = float(np.nanmean(means)) if not np.isnan(means).all() else float("nan")
+        return [CurvePoint(name, share, n, mean, *self.interval(means), n_repeats=len(values))]

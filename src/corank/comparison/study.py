@@ -9,26 +9,26 @@ import platform
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
+import joblib
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from corank._moved import old_parameters
 from corank._version import __version__
 from corank.comparison.methods import DEFAULT, Method, Settings, find_methods
-from corank.comparison.pool import WorkerPool
 from corank.comparison.problem import ComparisonProblem, InputRows, make_problem
 from corank.comparison.runner import FoldEvaluator, TaskRunner
-from corank.comparison.task import FoldTask, ResultStore, model_file
-from corank.comparison.values import CurvePoint, DataSummary, MethodOutcome, QueryValue, Study
+from corank.comparison.values import CurvePoint, DataSummary, MethodOutcome, Study
 from corank.comparison.winner import RANDOM, RULE, WinnerChoice, choose_winner, quality
+from corank.comparison.workers import PROBLEM, FoldTask, ResultStore, WorkerPool, model_file
 from corank.core.threads import n_threads
 from corank.data.durable.atomic import atomic_file, explain_write_errors
 from corank.data.durable.regular import read_regular
@@ -38,8 +38,6 @@ from corank.metrics import Convention, Evaluation, parse_metric
 from corank.metrics.conventions import find_convention
 from corank.parameters import check_values, integer, none, number
 from corank.parameters import n_jobs as number_of_jobs
-
-Floats = NDArray[np.float64]
 
 FRACTIONS = (0.1, 0.25, 0.5)
 """Default shares of the scored queries for the learning curve."""
@@ -53,7 +51,7 @@ LEVEL = 0.95
 STUDY, MODEL, RESULTS = "study.json", "model.safetensors", "results"
 """Names in the folder of a study."""
 
-# shares of the budget for the methods, and for all fits; the rest is for writing results
+# shares of the budget for the methods, and for all fits; the rest is for the refit
 _METHODS_UNTIL, _ALL_UNTIL = 0.75, 0.9
 
 # packages whose versions a study lists
@@ -122,8 +120,8 @@ def compare(
     n_repeats : int
         Random draws of each share.
     budget : float, optional
-        Time limit in seconds. Cheap methods run first, and time for the refit of the winner is reserved, as estimated
-        from its folds; the refit is never stopped. The study lists what was left out.
+        Time limit in seconds. Cheap methods run first; a quarter of the time is reserved for the learning curve and the
+        refit of the winner, which is never stopped. The study lists what was left out.
     folder : path, optional
         Folder for results, ``study.json`` and the winner's ``model.safetensors``; no file is written by default.
     overwrite : bool
@@ -174,16 +172,23 @@ def compare(
         place = Path(leaving.enter_context(TemporaryDirectory()) if folder is None else folder)
         prepare(place, problem.fingerprint, overwrite)
         scratch = leaving.enter_context(scratch_folder(place / "problem"))
-        problem.save(scratch)
+        joblib.dump(problem, scratch / PROBLEM)
         workers = leaving.enter_context(WorkerPool(scratch, methods, settings, _n_processes(n_jobs)))
         results = ResultStore(place / RESULTS, problem.fingerprint, problem.n_folds, settings)
         runner = TaskRunner(evaluator, methods, results, workers, names, LEVEL, verbose)
-        outcomes, choice, curve = _evaluate(runner, _Time(began, budget), shares, n_repeats)
+        until = [None if budget is None else began + share * budget for share in (_METHODS_UNTIL, _ALL_UNTIL)]
+        outcomes = _evaluate(runner, until[0])
+        choice = choose_winner(outcomes, names[0], LEVEL, random_state, problem.unit)
+        curve: tuple[CurvePoint, ...] = ()
+        is_complete = True
+        if choice.winner and shares:
+            ends = None if until[1] is None else until[1] - runner.refit_seconds(choice.winner)
+            curve, is_complete = runner.curve(_curve_methods(outcomes, choice), shares, n_repeats, ends)
         ranker, model, failures = _refit(runner, choice.winner, None if folder is None else place)
         notes = [*_absent(chosen.values()), *_notes(problem, chosen.values(), columns, folds)]
-        notes += [*_cut(outcomes, budget), *_late(runner.left), *failures]
+        notes += [*_cut(outcomes, budget, is_complete), *failures]
         study = Study(
-            data=DataSummary.of(problem, name, inputs.column_names(problem.X.shape[1])),
+            data=DataSummary.of(problem, name),
             metric=names[0],
             metrics=names,
             convention=settings.convention.name,
@@ -205,7 +210,6 @@ def compare(
             seconds=monotonic() - began,
             model=model,
             ranker=ranker,
-            queries=_by_query(runner, outcomes, choice),
             rivals=choice.rivals,
         )
         if folder is not None:
@@ -213,38 +217,16 @@ def compare(
     return study
 
 
-@dataclass(frozen=True)
-class _Time:
-    """The time limit of a comparison."""
-
-    began: float
-    budget: float | None
-
-    def until(self, share: float, reserve: float = 0.0) -> float | None:
-        """Return when a share of the budget ends, less the seconds that something later needs."""
-        return None if self.budget is None else self.began + share * self.budget - reserve
-
-
-def _evaluate(
-    runner: TaskRunner, time: _Time, fractions: tuple[float, ...], n_repeats: int
-) -> tuple[tuple[MethodOutcome, ...], WinnerChoice, tuple[CurvePoint, ...]]:
-    """Run all folds, choose a winner, and compute the learning curve."""
+def _evaluate(runner: TaskRunner, deadline: float | None) -> tuple[MethodOutcome, ...]:
+    """Run all folds of all methods, the cheap ones first; return the outcomes, the best first."""
     methods, metric = runner.methods, runner.metrics[0]
     by_cost = sorted(methods, key=lambda name: methods[name].cost)
     # label-free methods take almost no time and are run whatever the budget
     free = [name for name in by_cost if methods[name].is_label_free]
     runner.run([task for name in free for task in runner.tasks_of(name)], "label-free methods", None)
-    tasks = [task for name in by_cost for task in runner.tasks_of(name)]
-    runner.run(tasks, f"{len(by_cost)} methods", time.until(_METHODS_UNTIL), time.until(_ALL_UNTIL))
+    runner.run([task for name in by_cost for task in runner.tasks_of(name)], f"{len(by_cost)} methods", deadline)
     outcomes = [runner.outcome(name) for name in methods]
-    outcomes.sort(key=lambda entry: (entry.evaluation is None, -quality(entry, metric), entry.complexity))
-    problem = runner.evaluator.problem
-    choice = choose_winner(outcomes, metric, LEVEL, runner.results.settings.seed, problem.unit)
-    curve: tuple[CurvePoint, ...] = ()
-    if choice.winner and fractions:
-        until = time.until(_ALL_UNTIL, runner.refit_seconds(choice.winner))
-        curve = runner.curve(_curve_methods(outcomes, choice), fractions, n_repeats, until)
-    return tuple(outcomes), choice, curve
+    return tuple(sorted(outcomes, key=lambda item: (item.evaluation is None, -quality(item, metric), item.complexity)))
 
 
 def _refit(runner: TaskRunner, winner: str, folder: Path | None) -> tuple[Any, Path | None, list[str]]:
@@ -261,20 +243,17 @@ def _refit(runner: TaskRunner, winner: str, folder: Path | None) -> tuple[Any, P
     return runner.results.model(task, method), None if folder is None else keep_model(source, folder), []
 
 
-def _late(left: set[FoldTask]) -> list[str]:
-    """Return a note about points that the budget left out; `_cut` reports methods."""
-    is_short = any(task.fraction < 1.0 for task in left)
-    return ["The budget ended before all points of the learning curve were computed; run again to continue."] * is_short
-
-
-def _cut(outcomes: Sequence[MethodOutcome], budget: float | None) -> list[str]:
-    cut = [outcome.title for outcome in outcomes if outcome.is_cut]
-    if not cut or budget is None:
-        return []
-    return [
-        f"The budget of {budget:g} s ended before these methods were finished: {'; '.join(cut)}. Run again to "
-        "continue; a run needs time for at least one fold of a method."
-    ]
+def _cut(outcomes: Sequence[MethodOutcome], budget: float | None, is_complete: bool) -> list[str]:
+    """Return notes about what the budget left out."""
+    notes = []
+    if budget is not None and (cut := [outcome.title for outcome in outcomes if outcome.is_cut]):
+        notes.append(
+            f"The budget of {budget:g} s ended before these methods were finished: {'; '.join(cut)}. Run again to "
+            "continue; a run needs time for at least one fold of a method."
+        )
+    if not is_complete:
+        notes.append("The budget ended before all points of the learning curve were computed; run again to continue.")
+    return notes
 
 
 def _curve_methods(outcomes: Sequence[MethodOutcome], choice: WinnerChoice) -> list[str]:
@@ -283,23 +262,6 @@ def _curve_methods(outcomes: Sequence[MethodOutcome], choice: WinnerChoice) -> l
     learns = next((item.name for item in complete if not item.is_label_free), "")
     wanted = (choice.winner, choice.best, choice.simplest, learns, "lightgbm")
     return [item.name for item in complete if item.name in wanted or (item.is_label_free and item.name != RANDOM)]
-
-
-def _by_query(runner: TaskRunner, outcomes: Sequence[MethodOutcome], choice: WinnerChoice) -> tuple[QueryValue, ...]:
-    """Return the values of each query for the winner and its reference, the worst first."""
-    complete = {outcome.name: outcome.evaluation for outcome in outcomes if outcome.evaluation is not None}
-    others = [name for name in (choice.simplest, *complete) if name != choice.winner]
-    if not choice.winner or not others:
-        return ()
-    metric, sizes = runner.metrics[0], runner.evaluator.sizes
-    values, bases = (complete[name][metric].values for name in (choice.winner, others[0]))
-    ids = complete[choice.winner].query_ids.tolist()
-    sign = 1.0 if parse_metric(metric).measure.larger_is_better else -1.0
-    return tuple(
-        QueryValue(str(ids[i]), *sizes[ids[i]], float(values[i]), float(bases[i]))
-        for i in np.argsort(sign * values, kind="stable")
-        if not np.isnan(values[i])
-    )
 
 
 def _versions(methods: Iterable[Method]) -> dict[str, str]:

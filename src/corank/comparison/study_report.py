@@ -75,11 +75,8 @@ def _data(study: Study) -> list[PageBlock]:
     counts = {
         "queries": data.n_queries, "rows": data.n_rows, "features": data.n_features,
         "unjudged rows": data.n_unscored_rows, "queries without a score": data.n_unscored_queries,
-        "queries of a single grade": data.n_single_grade_queries, "queries of one row": data.n_one_row_queries,
-        "repeated rows": data.n_duplicated_rows,
+        "queries of a single grade": data.n_single_grade_queries, "further unjudged rows": data.n_pool_rows,
     }  # fmt: skip
-    if data.n_pool_rows:
-        counts |= {"further unjudged rows": data.n_pool_rows, "their queries": data.n_pool_queries}
     blocks: list[PageBlock] = [facts([(name, f"{n:,}") for name, n in counts.items()])]
     if n := data.n_single_grade_queries + data.n_unscored_queries:
         text = (
@@ -87,9 +84,6 @@ def _data(study: Study) -> list[PageBlock]:
             "bad one: all their rows have the same grade or none."
         )
         blocks.append(paragraph(text, "note"))
-    if data.constant_columns:
-        names = ", ".join(data.constant_columns[:20]) + (", ..." if len(data.constant_columns) > 20 else "")
-        blocks.append(paragraph(f"Constant columns: {names}.", "note"))
     if data.grades:
         total = sum(n for _, n in data.grades)
         rows: tuple[tuple[Cell, ...], ...] = tuple((f"{g:g}", n, 100.0 * n / total) for g, n in data.grades)
@@ -98,7 +92,7 @@ def _data(study: Study) -> list[PageBlock]:
 
 
 def _leaderboard(study: Study) -> list[PageBlock]:
-    from corank.comparison.values import leaderboard, paired_table
+    from corank.comparison.values import leaderboard
 
     if not study.outcomes:
         return []
@@ -124,8 +118,7 @@ def _leaderboard(study: Study) -> list[PageBlock]:
         title = f"{study.metric} of each method"
         chart = interval_chart(rows, study.metric)
         blocks.append(plot(chart, "leaderboard", title, described, caption, is_lone=True))
-    blocks.append(leaderboard(study))
-    return [*blocks, collapsed("All paired tests", paired_table(study))] if study.tests else blocks
+    return [*blocks, leaderboard(study)]
 
 
 def _curve(study: Study) -> list[PageBlock]:
@@ -167,7 +160,8 @@ def _curve(study: Study) -> list[PageBlock]:
 
 def _queries(study: Study) -> list[PageBlock]:
     """Return the improvement of the winner over the simplest, or else the best other method, on each query."""
-    if not study.queries or not study.winner:
+    evaluation = study.outcome(study.winner).evaluation if study.winner else None
+    if evaluation is None:
         return []
     title, other = study.outcome(study.winner).title, study.reference
     blocks: list[PageBlock] = []
@@ -175,23 +169,25 @@ def _queries(study: Study) -> list[PageBlock]:
         training = "which needs no judgements" if study.outcome(study.winner).is_label_free else "fitted on all rows"
         blocks.append(paragraph(f"{title}, {training}, is saved as {study.model}."))
     sign = 1.0 if study.larger_is_better else -1.0
-    known = [sign * (query.value - query.base) for query in study.queries if math.isfinite(query.value - query.base)]
+    values = study.values(study.winner)
+    bases = values if other is None else study.values(other.name)
+    known = [value for value in (sign * (values - bases)).tolist() if math.isfinite(value)]
     if other is not None and known:
         better, worse = sum(value > 0 for value in known), sum(value < 0 for value in known)
-        equal = len(known) - better - worse
         caption = (
-            f"{title} against {other.title}: better on {better}, worse on {worse}, equal on {equal} of {len(known)} "
-            "queries."
+            f"{title} against {other.title}: better on {better}, worse on {worse}, equal on "
+            f"{len(known) - better - worse} of {len(known)} queries."
         )
         described = f"{caption} From {max(known):+.4f} to {min(known):+.4f}, mean {sum(known) / len(known):+.4f}."
         chart = step_chart(known, "queries", f"{study.metric}, better by")
         blocks.append(plot(chart, "differences", "Differences by query", described, caption, is_lone=True))
-    columns = ("query", title, *([other.title] if other else []), "rows", "scored")
+    columns = ("query", title, *([other.title] if other else []))
+    ids, order = evaluation.query_ids.tolist(), (sign * values).argsort(kind="stable").tolist()
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (item.query, item.value, *([item.base] if other else []), item.n_rows, item.n_scored)
-        for item in study.queries[:N_WORST]
+        (str(ids[i]), float(values[i]), *([float(bases[i])] if other else [])) for i in order if values[i] == values[i]
     )
-    return [*blocks, ReportTable(f"Queries on which {title} is worst, by {study.metric}", columns, rows)]
+    heading = f"Queries on which {title} is worst, by {study.metric}"
+    return [*blocks, ReportTable(heading, columns, rows[:N_WORST])]
 
 
 def _tuning(study: Study) -> list[PageBlock]:

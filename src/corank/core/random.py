@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit
-from corank.core.parsing.number import high_product
+from corank.core.jit import intrinsic, jit
 
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2⁻⁵³: a float64 in [0, 1) carries 53 bits
 _SIXTY_FOUR_BITS = 18446744073709551616.0  # 2⁶⁴
@@ -23,6 +24,18 @@ def seed_state(rng: np.random.Generator) -> NDArray[np.uint64]:
     # the all-zero state is a fixed point
     state[0] |= np.uint64(not state.any())
     return state
+
+
+@intrinsic
+def high_product(typingctx, a, b):  # type: ignore[no-untyped-def]
+    """Return the upper 64 bits of the 128-bit product a·b."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        wide = ir.IntType(128)
+        a, b = (builder.zext(argument, wide) for argument in arguments)
+        return builder.trunc(builder.lshr(builder.mul(a, b), ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), codegen
 
 
 @jit
@@ -130,3 +143,8 @@ def draw_alias(word, table):  # type: ignore[no-untyped-def]
     # arithmetic instead of a branch, which could not be predicted
     keeps = np.uint64(word * K < table[column, np.uint64(0)])
     return alias + keeps * (column - alias)
+
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+    from numba.core import types

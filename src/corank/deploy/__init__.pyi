@@ -8,11 +8,11 @@ from corank.deploy.distributed.parts import Parts as Parts
 from corank.deploy.distributed.parts import Pass as Pass
 from corank.deploy.export.describe import Description as Description
 from corank.deploy.export.describe import describe as describe
-from corank.deploy.export.export import TARGETS as TARGETS
 from corank.deploy.export.export import ExportedFiles as ExportedFiles
+from corank.deploy.export.export import Verification as Verification
 from corank.deploy.export.export import export_model as export_model
 from corank.deploy.export.pyterrier import pyterrier_ranker as pyterrier_ranker
-from corank.deploy.export.verify import Verification as Verification
+from corank.deploy.export.target import TARGETS as TARGETS
 from corank.deploy.persist.files import load as load
 from corank.deploy.persist.files import model_bytes as model_bytes
 from corank.deploy.persist.files import model_from_bytes as model_from_bytes

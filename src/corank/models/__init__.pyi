@@ -9,7 +9,6 @@ from corank.models.gp.collaborative.judges import fit_judges as fit_judges
 from corank.models.gp.ep.process import Posterior as Posterior
 from corank.models.gp.ordinal.ordinal_gp import OrdinalGP as OrdinalGP
 from corank.models.gp.preference.preference_gp import PreferenceGP as PreferenceGP
-from corank.models.gp.preference.questions import PAIR_STRATEGIES as PAIR_STRATEGIES
 from corank.models.gp.preference.questions import gains as gains
 from corank.models.gp.preference.questions import suggest_pairs as suggest_pairs
 from corank.models.labels.auto import AutoLabelRanker as AutoLabelRanker
@@ -53,5 +52,6 @@ from corank.models.rls.rankrls import RankRLS as RankRLS
 from corank.models.rls.summary import PairSums as PairSums
 from corank.models.rls.view_rankrls import ViewRankRLS as ViewRankRLS
 from corank.models.votes.leaderboard import Leaderboard as Leaderboard
+from corank.parameters import PAIR_STRATEGIES as PAIR_STRATEGIES
 
 __all__: list[str]

@@ -10,10 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import subprocess
-import sys
-import threading
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -31,10 +27,9 @@ from corank import __version__
 from corank.errors import InputError
 from corank_lab.api import requests
 from corank_lab.api.log import Keys, NewEvent
-from corank_lab.api.requests import parse, parse_events
-from corank_lab.api.service import Service, ubi_feedback_event, ubi_query_event
-from corank_lab.api.training import SOURCES, describe_training
-from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, answer, make_app
+from corank_lab.api.requests import parse, parse_feedback
+from corank_lab.api.service import Service
+from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, make_app
 
 T = TypeVar("T")
 LARGEST_BODY = 8 * MEGABYTE
@@ -50,31 +45,23 @@ class Call(NamedTuple):
 
     app: ServiceApp
     request: Request
-    data: Any  # the body as a struct, None without one; a list of events, each as it was sent and as a struct
-    content: bytes
+    data: (
+        Any  # the body as a struct, None without one; of feedback a list of pairs: each event as sent, and as a struct
+    )
 
 
 class ServiceApp:
-    """
-    The application.
+    """The application."""
 
-    rank_waits: whether /rank is answered after the list is on the disk; feedback always is.
-    """
-
-    def __init__(
-        self, service: Service, keys: Keys, *, rank_waits: bool = True, most_waiting: int = MAX_WAITING
-    ) -> None:
-        self.service, self.keys, self.rank_waits = service, keys, rank_waits
-        self._most_waiting = most_waiting
+    def __init__(self, service: Service, keys: Keys) -> None:
+        self.service, self.keys = service, keys
         self._wrong_keys = AttemptLimit(most=50)
         self.n_requests: Counter[tuple[str, int]] = Counter()
         self.rank_times = [0] * (len(_BUCKETS) + 1)
         self.rank_seconds = 0.0
         self.n_events: Counter[str] = Counter()
-        self.training: dict[str, dict[str, Any]] = {}
-        self._process: subprocess.Popen[str] | None = None
         inner = make_app(
-            [(operation.method, operation.path, self._endpoint(operation)) for operation in OPERATIONS], _refuse
+            [(operation.method, operation.path, self._endpoint(operation)) for operation in OPERATIONS], self._refuse
         )
         inner.router.redirect_slashes = False
         self.asgi = SecurityMiddleware(inner, _refusal, lambda path: LARGEST_BODY, headers=_HEADERS)
@@ -85,25 +72,30 @@ class ServiceApp:
         def read(content: bytes) -> Any:
             if kind is None:
                 return None
-            return parse_events(content, kind) if operation.is_many else parse(content, decoder)
-
-        async def handle(request: Request) -> Response:
-            await self._permit(request, operation)
-            content = await request.body() if operation.method == "POST" else b""
-            result = await operation.handler(Call(self, request, read(content), content))
-            return result if isinstance(result, Response) else json_response(result)
+            return parse_feedback(content) if kind is requests.Feedback else parse(content, decoder)
 
         async def endpoint(request: Request) -> Response:
-            began = time.perf_counter()
-            response = await answer(request, handle, _refuse)
-            self.n_requests[operation.name, response.status_code] += 1
-            if operation.name == "rank" and response.status_code == 200:
+            began, request.state.operation = time.perf_counter(), operation.name
+            await self._permit(request, operation)
+            content = await request.body() if operation.method == "POST" else b""
+            result = await operation.handler(Call(self, request, read(content)))
+            self.n_requests[operation.name, 200] += 1
+            if operation.name == "rank":
                 took = time.perf_counter() - began
                 self.rank_times[bisect_left(_BUCKETS, took)] += 1
                 self.rank_seconds += took
-            return response
+            return result if isinstance(result, Response) else json_response(result)
 
         return endpoint
+
+    def _refuse(self, request: Request, error: HTTPError) -> Response:
+        if operation := getattr(request.state, "operation", None):
+            self.n_requests[operation, error.status] += 1
+        if error.status == 500:  # neither the address nor the body is logged, since both may be personal
+            kind = type(error.__cause__).__name__
+            _LOGGER.error("a request failed with %s", kind)
+            error.sentence = f"internal error ({kind}); please report it."
+        return _refusal(error)
 
     async def _permit(self, request: Request, operation: Operation) -> None:
         if not operation.scope:
@@ -123,7 +115,7 @@ class ServiceApp:
 
     def require_room(self) -> None:
         """Refuse a request if too many writes wait."""
-        if self.service.store.n_waiting >= self._most_waiting:
+        if self.service.store.n_waiting >= MAX_WAITING:
             raise HTTPError(503, "the queue of the database is full; send the request again after Retry-After.", 1.0)
 
     async def committed(self, future: Future[T]) -> T:
@@ -154,31 +146,6 @@ class ServiceApp:
             "last": last,
         }
 
-    def start_training(self, name: str, words: list[str]) -> None:
-        """Train a new version of a model in a process of its own, one at a time."""
-        if any(item["state"] == "running" for item in self.training.values()):
-            raise HTTPError(429, "another training runs; try again when GET /models shows that it is done.", 30.0)
-        self.training[name] = {"state": "running"}
-        # the address of a database may hold a password, which other users would see among the words of a process
-        environment = {**os.environ, "CORANK_DATABASE": self.service.store.address}
-        command = [sys.executable, "-m", "corank", "serve", "train", "--", *words]
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self._process = subprocess.Popen(command, env=environment, text=True, **pipes)  # type: ignore[call-overload]
-        threading.Thread(target=self._await_training, args=(name, self._process), daemon=True).start()
-
-    def _await_training(self, name: str, process: subprocess.Popen[str]) -> None:
-        out, error = process.communicate()
-        is_done = process.returncode == 0
-        said = (out if is_done else error).strip()[-500:]
-        self.service.registry.refresh()
-        self.training[name] = {"state": "done" if is_done else "failed", "message": said}
-
-    def close(self) -> None:
-        """End a training that runs; the log and all versions stay as they are."""
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
-
 
 class Operation(NamedTuple):
     """One address."""
@@ -188,12 +155,9 @@ class Operation(NamedTuple):
     path: str
     scope: str  # what the key must allow; "" for addresses without a key, "any" for every valid key
     request: type[Struct] | None  # struct of the body, None without one
-    # whether the body is one such object, or a list of them; for feedback also an object with the list `events`
-    is_many: bool
 
     @property
     def name(self) -> str:
-        """Name of the handler."""
         return self.handler.__name__
 
 
@@ -202,13 +166,11 @@ OPERATIONS: list[Operation] = []
 H = TypeVar("H", bound=Callable[[Call], Awaitable[Any]])
 
 
-def operation(
-    method: str, path: str, scope: str = "", request: type[Struct] | None = None, *, is_many: bool = False
-) -> Callable[[H], H]:
+def operation(method: str, path: str, scope: str = "", request: type[Struct] | None = None) -> Callable[[H], H]:
     """Let a function handle an address."""
 
     def register(handler: H) -> H:
-        OPERATIONS.append(Operation(handler, method, path, scope, request, is_many))
+        OPERATIONS.append(Operation(handler, method, path, scope, request))
         return handler
 
     return register
@@ -223,30 +185,15 @@ async def rank(call: Call) -> Any:
         answer = await run_in_threadpool(service.rank, call.data)
     else:
         answer = service.rank(call.data)
-    return await _answer(call, answer)
+    numbers = await call.app.committed(answer.committed)
+    call.app.n_events["impression" if numbers[0] else "duplicate"] += 1
+    return answer.content if numbers[0] else await run_in_threadpool(service.logged, answer)
 
 
-async def _answer(call: Call, answer: Any) -> dict[str, Any]:
-    content: dict[str, Any] = answer.content
-    if call.app.rank_waits or call.data.id:
-        numbers = await call.app.committed(answer.committed)
-        if not numbers[0]:
-            call.app.n_events["duplicate"] += 1
-            return await run_in_threadpool(call.app.service.logged, answer)
-    call.app.n_events["impression"] += 1
-    return content
-
-
-@operation("POST", "/feedback", "feedback", requests.Feedback, is_many=True)
+@operation("POST", "/feedback", "feedback", requests.Feedback)
 async def feedback(call: Call) -> Any:
     """Record clicks and other feedback. With ?wait=true the answer comes after the events are learnt."""
     return await call.app.append(call.app.service.feedback(call.data), call.request)
-
-
-@operation("POST", "/judgements", "judge", requests.JudgementsRequest)
-async def judgements(call: Call) -> Any:
-    """Record grades of items of one query."""
-    return await call.app.append(call.app.service.judgements(json.loads(call.content), call.data), call.request)
 
 
 @operation("POST", "/items", "feedback", requests.ItemsRequest)
@@ -254,18 +201,6 @@ async def items(call: Call) -> Any:
     """Store items, so that requests may send ids only."""
     call.app.require_room()
     return {"stored": await run_in_threadpool(call.app.service.put_items, call.data)}
-
-
-@operation("POST", "/ubi/queries", "feedback", requests.UbiQuery, is_many=True)
-async def ubi_queries(call: Call) -> Any:
-    """Record UBI 1.3 queries."""
-    return await call.app.append([ubi_query_event(*item) for item in call.data], call.request)
-
-
-@operation("POST", "/ubi/events", "feedback", requests.UbiEvent, is_many=True)
-async def ubi_events(call: Call) -> Any:
-    """Record UBI 1.3 events."""
-    return await call.app.append([ubi_feedback_event(call.app.service, *item) for item in call.data], call.request)
 
 
 @operation("GET", "/models", "any")
@@ -285,20 +220,9 @@ def _models(app: ServiceApp) -> list[dict[str, Any]]:
                 "is_active": registry.active.get(row.name) == row.version, "n_features": model.n_features,
                 "features": model.names, "has_prior": model.has_prior, "learnt_lists": model.n_learnt,
                 "last_learnt_event": row.learnt, **row.counts, **model.report(), "recipe": row.recipe,
-                "training": app.training.get(row.name),
             }
         )  # fmt: skip
     return result
-
-
-@operation("POST", "/models/{name}/train", "admin", requests.TrainRequest)
-async def train(call: Call) -> Any:
-    """Train a new version on the log, in a process of its own; it is not activated."""
-    sent, name = call.data, call.request.path_params["name"]
-    source = sent.source or SOURCES[0]
-    words = describe_training(call.app.service.registry, name, source, sent.ranker or "", sent.parameters)
-    call.app.start_training(name, words)
-    return json_response({"model": name, "state": "running"}, 202)
 
 
 @operation("POST", "/models/{name}/activate", "admin", requests.ActivateRequest)
@@ -309,13 +233,6 @@ async def activate(call: Call) -> Any:
         raise InputError(f"version is {version:g}; send a whole number.")
     name = call.request.path_params["name"]
     return {"model": name, "version": await run_in_threadpool(call.app.service.registry.activate, name, int(version))}
-
-
-@operation("POST", "/models/{name}/rollback", "admin")
-async def rollback(call: Call) -> Any:
-    """Use the version that was active before."""
-    name = call.request.path_params["name"]
-    return {"model": name, "version": await run_in_threadpool(call.app.service.registry.rollback, name)}
 
 
 @operation("GET", "/metrics", "any")
@@ -395,11 +312,10 @@ def describe() -> dict[str, Any]:
         }
         if item.request is not None:
             schema = schemas[item.request]
-            if item.is_many:
-                many = {"type": "array", "items": schema, "minItems": 1, "maxItems": requests.MAX_EVENTS}
-                schema = {"anyOf": [schema, many]}
             if item.request is requests.Feedback:
-                schema["anyOf"].append({"type": "object", "properties": {"events": many}, "required": ["events"]})
+                many = {"type": "array", "items": schema, "minItems": 1, "maxItems": requests.MAX_EVENTS}
+                events = {"type": "object", "properties": {"events": many}, "required": ["events"]}
+                schema = {"anyOf": [schema, many, events]}
             about["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
         if "{name}" in item.path:
             name = {"type": "string", "maxLength": 64}
@@ -427,14 +343,6 @@ def _refusal(error: HTTPError) -> Response:
     sentence = error.sentence or _SENTENCES.get(error.status, "the request cannot be read.")
     headers = error.headers | ({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})
     return json_response({"error": sentence}, error.status, headers)
-
-
-def _refuse(request: Request, error: HTTPError) -> Response:
-    if error.status == 500:  # neither the address nor the body is logged, since both may be personal
-        kind = type(error.__cause__).__name__
-        _LOGGER.error("a request failed with %s", kind)
-        error.sentence = f"internal error ({kind}); please report it."
-    return _refusal(error)
 
 
 def _needs_database(request: requests.RankRequest) -> bool:

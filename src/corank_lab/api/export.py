@@ -1,8 +1,8 @@
 """
-The log of a service for other tools: UBI and Parquet; and for `replay`.
+The lists of a log: for training, for `replay`, and as User Behavior Insights (UBI) for other tools.
 
 Lists are read twice: once for the feedback on them, once in order. Feedback that a rule excluded is left out. Memory
-grows with the feedback, not with the features. Files appear whole or not at all.
+grows with the feedback, not with the features.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data import ClickLog, atomic_folder, write_parquet, write_text
+from corank.data import ClickLog, write_text
 from corank.errors import InputError
 from corank_lab.api.log import CLICK, EXCLUDED, EventLog
-from corank_lab.api.registry import version_of
-from corank_lab.database.entries import format_time
+from corank_lab.api.models import version_of
+from corank_lab.database.schema import format_time
 
 Floats = NDArray[np.float64]
 LISTS_AT_ONCE = 500
-ROWS_OF_PART = 200_000
-"""Rows of one file of Parquet, so that a part fits into the memory of a worker."""
 
 
 class ItemFeedback(NamedTuple):
@@ -108,7 +106,7 @@ def shown_lists(
 
 def _names(log: EventLog, subject: str) -> list[str] | None:
     """Return the names of the columns of a model; None if they have none, or the model was removed."""
-    from corank_lab.api.registry import Registry
+    from corank_lab.api.models import Registry
 
     if not subject:
         return None
@@ -148,71 +146,6 @@ def _ubi_lines(log: EventLog, shown: ShownList, persons: bool) -> Iterator[dict[
             "user_query": shown.query, "timestamp": _time(event.time), "event_id": event.id, "event_attributes": about,
         }  # fmt: skip
         yield result | ({"client_id": event.person} if persons and event.person else {})
-
-
-class _Block(NamedTuple):
-    """Rows of some lists: features, labels, lists and items."""
-
-    X: Floats
-    y: Floats
-    qid: list[str]
-    docids: list[str]
-    names: list[str] | None
-
-
-def _blocks(log: EventLog, model: str | None, bias: float, n_rows: int) -> Iterator[_Block]:
-    """
-    Yield the rows that were shown with features, whole lists together, about `n_rows` at a time.
-
-    The label of a clicked row is position^bias, the inverse probability that it was examined; 0 if it was not clicked.
-    """
-    kept: list[ShownList] = []
-    n_kept, first, n_lists = 0, None, 0
-
-    def block() -> _Block:
-        y = [np.where(entry.clicked, np.arange(1.0, len(entry.rows) + 1) ** bias, 0.0) for entry in kept]
-        X = np.concatenate([entry.X[entry.rows] for entry in kept if entry.X is not None])
-        qid = [entry.id for entry in kept for _ in entry.rows]
-        return _Block(X, np.concatenate(y), qid, [item for entry in kept for item in entry.shown], kept[0].names)
-
-    for items in shown_lists(log, model):
-        if items.X is None:
-            continue
-        columns = (items.X.shape[1], items.names)
-        first = first or columns
-        if columns != first:
-            raise InputError(
-                f"lists of the log have {first[0]} and {columns[0]} features, or other names of them; choose one model "
-                "with --model."
-            )
-        kept.append(items)
-        n_kept, n_lists = n_kept + len(items.rows), n_lists + 1
-        if n_kept >= n_rows:
-            yield block()
-            kept, n_kept = [], 0
-    if kept:
-        yield block()
-    _require_lists(n_lists, model)
-
-
-def write_parquet_parts(
-    log: EventLog, folder: Path, model: str | None, *, bias: float, overwrite: bool, n_rows: int = ROWS_OF_PART
-) -> int:
-    """
-    Write the rows shown as a folder of Parquet files with whole lists, for `corank.deploy.fit_parts`; return their
-    number.
-
-    Columns: label (of a click position^bias), qid (the list), docid (the item) and the features.
-    """
-    total = 0
-    with atomic_folder(folder, overwrite=overwrite) as scratch:
-        for number, block in enumerate(_blocks(log, model, bias, n_rows)):
-            write_parquet(
-                scratch / f"part-{number:05d}.parquet", block.X, block.y, np.array(block.qid, dtype=object),
-                np.array(block.docids, dtype=object), names=block.names,
-            )  # fmt: skip
-            total += len(block.y)
-    return total
 
 
 class LoggedRows(NamedTuple):

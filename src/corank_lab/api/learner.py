@@ -38,8 +38,7 @@ import numpy as np
 from corank.data import lock
 from corank.errors import InputError
 from corank_lab.api.log import AT_ONCE, CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, now_ms
-from corank_lab.api.rankers import ServedModel, load_model
-from corank_lab.api.registry import Registry, version_of
+from corank_lab.api.models import Registry, ServedModel, load_model, version_of
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 
@@ -77,14 +76,12 @@ class OpenLists:
 
     @property
     def oldest(self) -> OpenList | None:
-        """The list that waits longest."""
         return next(iter(self._open.values()), None)
 
     def __len__(self) -> int:
         return len(self._open)
 
     def feed(self, event: Event, *, expire: bool = True) -> tuple[list[OpenList], bool]:
-        """Take the next event."""
         closed: list[OpenList] = []
         while expire and (oldest := self.oldest) is not None and oldest.until <= event.time:
             closed.append(self._pop_oldest())
@@ -145,7 +142,6 @@ class Models:
         return touched
 
     def content(self, subject: str) -> bytes:
-        """Return the state of a model."""
         return self._require(*version_of(subject)).content()
 
     def _model(self, subject: str) -> ServedModel | None:
@@ -193,12 +189,10 @@ class LogLearner:
 
     @property
     def n_open(self) -> int:
-        """Number of lists that wait for feedback."""
         return len(self._lists)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Counts of feedback."""
         return dict(self._lists.counts)
 
     def step(self) -> int:
@@ -298,7 +292,6 @@ class Lease:
         return False
 
     def release(self) -> None:
-        """Give the lease back."""
         held, self._held = self._held, None
         if held is not None:
             with suppress(Exception):
@@ -319,7 +312,6 @@ class LearnerThread(threading.Thread):
         self.n_failures = 0
 
     def notify(self) -> None:
-        """Say that there are new events."""
         self._wake.set()
 
     def reached(self, number: int) -> Future[int]:
@@ -337,7 +329,6 @@ class LearnerThread(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        """Learn until `close`."""
         refreshed = 0.0
         while not self._is_over.is_set():
             n_done = 0

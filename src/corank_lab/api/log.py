@@ -25,8 +25,7 @@ from safetensors.numpy import save as save_tensors
 from corank.errors import InputError, suggest_names
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
-from corank_lab.database.entries import utc_now
-from corank_lab.database.schema import AppTables, hash_secret, is_secret, new_secret
+from corank_lab.database.schema import AppTables, hash_secret, is_secret, new_secret, utc_now
 
 _FIRST = """
 CREATE TABLE IF NOT EXISTS events (number {number}, kind TEXT NOT NULL, id TEXT NOT NULL, time BIGINT NOT NULL,
@@ -70,8 +69,8 @@ TABLES = AppTables(
 """Tables of the service."""
 
 
-KINDS = ("impression", "feedback", "judgement", "user", "tick")
-"""Kinds of events; "user" is only in logs of version 0.2."""
+KINDS = ("impression", "feedback", "tick")
+"""Kinds of events; logs of version 0.2 may also have "judgement" and "user"."""
 CLICK, FINAL, EXCLUDED = 1, 2, 4
 """Bits of the flag of feedback: it counts as a click; it closes the list; a rule excludes it from learning."""
 AT_ONCE = 2000
@@ -133,7 +132,6 @@ class EventLog:
         return self.store.submit(job)
 
     def after(self, number: int, limit: int = AT_ONCE) -> list[Event]:
-        """Return the next events after a number, in order."""
         rows = self.store.read(
             f"SELECT {', '.join(Event._fields)} FROM events WHERE number > ? ORDER BY number LIMIT {int(limit)}", number
         )
@@ -150,16 +148,13 @@ class EventLog:
                 return
 
     def bodies(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return the bodies of events by number."""
         return {int(number): str(body) for number, body in self._by("number, body", "events", "number", numbers)}
 
     def arrays(self, numbers: Sequence[int]) -> dict[int, Arrays]:
-        """Return the arrays of lists by number."""
         result = self._by("number, content", "event_arrays", "number", numbers)
         return {int(number): unpack(bytes(content)) for number, content in result}
 
     def number_of(self, kind: str, id: str) -> int | None:
-        """Return the number of an event, None if there is none."""
         rows = self.store.read("SELECT number FROM events WHERE kind = ? AND id = ?", kind, id)
         return int(rows[0][0]) if rows else None
 
@@ -176,15 +171,12 @@ class EventLog:
         return result
 
     def items(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return stored items by id."""
         return {str(id): json.loads(body) for id, body in self._by("id, body", "items", "id", ids)}
 
     def last_number(self) -> int:
-        """Return the number of the last event; 0 if there is none."""
         return int(self.store.read("SELECT COALESCE(MAX(number), 0) FROM events")[0][0])
 
     def _by(self, columns: str, table: str, key: str, values: Sequence[Any]) -> Iterator[Any]:
-        """Yield the rows of a table whose key is one of the values."""
         for first in range(0, len(values), _IN_ONE_QUERY):
             part = values[first : first + _IN_ONE_QUERY]
             marks = ", ".join("?" * len(part))
@@ -218,8 +210,8 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-SCOPES = ("rank", "feedback", "judge", "admin")
-"""What a key may do; admin includes the others."""
+SCOPES = ("rank", "feedback", "admin")
+"""What a key may do; admin includes the others. Keys of 0.2 may also have "judge", which nothing needs now."""
 FRESH = 2.0
 """Seconds after which revoked keys are noticed."""
 
@@ -267,14 +259,12 @@ class Keys:
         return f"{id}.{secret}"
 
     def revoke(self, id: str) -> None:
-        """Make a key invalid."""
         if id not in {key.id for key in self.all()}:
             raise InputError(f"there is no key {id!r}; list the keys first.")
         self._store.write(("UPDATE api_keys SET is_revoked = 1 WHERE id = ?", id))
         self._read_at = 0.0
 
     def all(self) -> list[Key]:
-        """Return all keys, the oldest first."""
         return [key for _, key in self._rows()]
 
     @property
@@ -283,12 +273,10 @@ class Keys:
         return time.monotonic() - self._read_at < FRESH
 
     def refresh(self) -> None:
-        """Read the keys again."""
         self._known = {key.id: (secret, key) for secret, key in self._rows() if not key.is_revoked}
         self._read_at = time.monotonic()
 
     def find(self, token: str) -> Key | None:
-        """Return the key with this text, None if it is invalid."""
         id, _, secret = token.partition(".")
         expected, key = self._known.get(id, (None, None))
         return key if is_secret(secret, expected) else None

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NoReturn, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -71,15 +70,7 @@ class RankRequest(Struct):
     random_state: str | UnsetType | None = UNSET
 
 
-class Signals(Struct, kw_only=True):
-    """What the rules about feedback look at."""
-
-    agent: Query | None = None
-    owner: Text | None = None
-    seconds: Annotated[float, Meta(ge=0, le=1e7)] | None = None
-
-
-class Feedback(Signals, kw_only=True):
+class Feedback(Struct, kw_only=True):
     """Feedback on one item of a list, all clicks on a list, or the end of a list."""
 
     impression: Id
@@ -89,23 +80,9 @@ class Feedback(Signals, kw_only=True):
     user: Text | None = None
     clicks: Annotated[list[Text], Meta(max_length=MAX_ITEMS)] | UnsetType = UNSET
     final: bool = False
-
-
-class Judgement(Struct):
-    """The grade of an item."""
-
-    item: Id
-    grade: Annotated[float, Meta(ge=0, le=1000)]
-    features: Features | UnsetType = UNSET
-
-
-class JudgementsRequest(Struct, kw_only=True):
-    """Grades of items of one query."""
-
-    query: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY)]
-    judgements: Annotated[list[Judgement], Meta(min_length=1, max_length=MAX_ITEMS)]
-    judge: Text | None = None
-    id: Text | None = None
+    agent: Query | None = None  # agent, owner, seconds: what the rules look at
+    owner: Text | None = None
+    seconds: Annotated[float, Meta(ge=0, le=1e7)] | None = None
 
 
 class StoredItem(Struct):
@@ -122,46 +99,6 @@ class ItemsRequest(Struct):
     items: Annotated[list[StoredItem], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
-class UbiQuery(Struct, kw_only=True):
-    """A query of UBI 1.3."""
-
-    query_id: Id
-    query_response_hit_ids: Annotated[list[Id | int], Meta(min_length=1, max_length=MAX_ITEMS)]
-    user_query: Query | None = None
-    client_id: Text | None = None
-
-
-class UbiObject(Struct):
-    """The object of an event of UBI."""
-
-    object_id: Text | int | None = None
-
-
-class UbiAttributes(Struct):
-    """Attributes of an event of UBI."""
-
-    object: UbiObject = msgspec.field(default_factory=UbiObject)
-
-
-class UbiEvent(Signals, kw_only=True):
-    """An event of UBI 1.3."""
-
-    action_name: Id
-    query_id: Id
-    client_id: Text | None = None
-    event_id: Text | None = None
-    timestamp: str | float | None = None
-    event_attributes: UbiAttributes = msgspec.field(default_factory=UbiAttributes)
-
-
-class TrainRequest(Struct):
-    """A training; `parameters` are those of the ranker."""
-
-    source: Literal["judgements", "clicks"] | None = None
-    ranker: Text | None = None
-    parameters: dict[str, Any] = {}
-
-
 class ActivateRequest(Struct):
     """The version to use from now on."""
 
@@ -176,90 +113,43 @@ class MalformedError(InputError):
 
 def parse(content: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Return a request."""
-    try:
-        _require_utf8(content)
+    with _explaining():
+        content.decode()  # msgspec does not decode texts that it skips
         result = decoder.decode(content)
-    except (ValueError, RecursionError) as error:
-        _explain(content, error)
     _refuse_nul(content)
     return result
 
 
-def parse_events(content: bytes, kind: type[T]) -> list[tuple[dict[str, Any], T]]:
-    """Return the events of a request, each as it was sent and as a struct; see `corank_lab.api.app.Operation`."""
-    try:
-        _require_utf8(content)
+def parse_feedback(content: bytes) -> list[tuple[dict[str, Any], Feedback]]:
+    """Return the events of one object, of a list, or of the list `events`, each as it was sent and as a struct."""
+    with _explaining():
         sent = msgspec.json.decode(content)
-        if kind is Feedback and isinstance(sent, dict) and "events" in sent:
+        if isinstance(sent, dict) and "events" in sent:
             sent = sent["events"]
         sent = sent if isinstance(sent, list) else [sent]
-        result = msgspec.convert(sent, list[kind])  # type: ignore[valid-type]
-    except (ValueError, RecursionError) as error:
-        _explain(content, error)
+        result = msgspec.convert(sent, list[Feedback])
     if not 1 <= len(sent) <= MAX_EVENTS:
         raise InputError(f"the request has {len(sent)} events; send from 1 to {MAX_EVENTS}.")
     _refuse_nul(content)
     return list(zip(sent, result, strict=True))
 
 
-def _require_utf8(content: bytes) -> None:
-    if not content.isascii():  # msgspec does not decode fields that it skips
-        content.decode()
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """Raise `MalformedError` if a body is not JSON, or else `InputError` with the place of the value."""
+    try:
+        yield
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at `$")
+        more = f"send {RANGE}" if what == "Number out of range" else "GET /openapi.json describes it"
+        raise InputError(f"{place.strip('`.') or 'the body'} is refused ({what}); {more}.") from None
+    except (ValueError, RecursionError) as error:
+        raise MalformedError(f"the body is not JSON ({str(error)[:100]}); send one JSON value in UTF-8.") from None
 
 
 def _refuse_nul(content: bytes) -> None:
     if b"\\u0000" in content:
-        _refuse_odd(json.loads(content))
-
-
-_NAME = re.compile(r"\w{1,40}")
-_WORDS = {
-    "str": "a text", "float": "a number", "int": "a whole number", "bool": "true or false", "array": "a list",
-    "object": "an object", "null": "null",
-}  # fmt: skip
-
-
-def _explain(content: bytes, error: Exception) -> NoReturn:
-    """Raise `MalformedError` if a body is not JSON, or else `InputError` with the place of the value."""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as malformed:
-        reason = f"{malformed}".split("\n")[0][:100]
-        raise MalformedError(f"the body is not JSON ({reason}); send one JSON value in UTF-8.") from None
-    _refuse_odd(value)
-    if not isinstance(error, msgspec.ValidationError):
-        raise MalformedError("the body is not JSON in UTF-8; send one JSON value in UTF-8.") from None
-    what, _, place = str(error).partition(" - at `$")
-    place = place.strip("`").removeprefix(".")
-    if missing := re.fullmatch(r"Object missing required field `(\w+)`", what):
-        raise InputError(
-            f"{place and place + '.'}{missing[1]} is missing; send it as GET /openapi.json says."
-        ) from None
-    what = re.sub(r"`([^`]*)`", lambda result: " or ".join(_WORDS.get(n, n) for n in result[1].split(" | ")), what)
-    more = f"; send {RANGE}" if what == "Number out of range" else ""
-    raise InputError(f"{place or 'the request'} is refused: {what[0].lower()}{what[1:]}{more}.") from None
-
-
-def _refuse_odd(value: Any) -> None:
-    """Raise `InputError` if a value of `json.loads` holds what JSON or a database does not allow."""
-    waiting = [("", value)]
-    while waiting:
-        place, item = waiting.pop()
-        if isinstance(item, dict):
-            waiting += [("the name of a field", name) for name in item]
-            waiting += [(f"{place}.{name if _NAME.fullmatch(name) else '?'}", part) for name, part in item.items()]
-        elif isinstance(item, list):
-            waiting += [(f"{place}[{number}]", part) for number, part in enumerate(item)]
-        elif isinstance(item, float) and not math.isfinite(item):
-            raise InputError(f"{place.removeprefix('.')} is not finite; send {RANGE}.")
-        elif isinstance(item, str) and ("\x00" in item or not _is_unicode(item)):
-            raise InputError(
-                f"{place.removeprefix('.')} holds a NUL character or half of a surrogate pair; send valid Unicode text."
-            )
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or text.encode(errors="replace").decode() == text
+        raise InputError("a text holds the NUL character \\u0000; send texts without it.")
 
 
 Floats = NDArray[np.float64]

@@ -23,18 +23,13 @@ from corank.data import MAX_VALUE
 from corank.errors import InputError
 from corank_lab.api.learner import LearnerThread
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, EventLog, NewEvent, now_ms, pack
-from corank_lab.api.rankers import RngState, rng_state_of
-from corank_lab.api.registry import Registry, subject_of
+from corank_lab.api.models import Registry, RngState, rng_state_of, subject_of
 from corank_lab.api.requests import (
     RANGE,
     Feedback,
     ItemsRequest,
-    JudgementsRequest,
     RankItem,
     RankRequest,
-    Signals,
-    UbiEvent,
-    UbiQuery,
     check_features,
     distinct,
     dump_json,
@@ -87,19 +82,16 @@ class Service:
         self._minute, self._of_users = 0, Counter[str]()
 
     def start(self) -> None:
-        """Load the active models and their compiled code, and begin to learn."""
         for name in self.registry.active:
             model = self.registry.serving(name)[2]
             model.draw(np.zeros((2, model.n_features)), np.zeros(2) if model.has_prior else None, 2, rng_state_of(""))
         self.learner.start()
 
     def close(self) -> None:
-        """Stop learning."""
         if self.learner.is_alive():
             self.learner.close()
 
     def rank(self, request: RankRequest) -> Answer:
-        """Draw a list, and queue its event."""
         wanted = request.model or None
         name, version, model = self.registry.serving(wanted)
         items = [RankItem(item) if isinstance(item, str) else item for item in request.items]
@@ -154,36 +146,27 @@ class Service:
         return [event for data, read in sent for event in self._feedback(data, read)]
 
     def _feedback(self, data: Mapping[str, Any], sent: Feedback) -> list[NewEvent]:
-        impression, user, item = sent.impression, sent.user or "", sent.item or ""
+        item = sent.item or ""
         if sent.clicks is UNSET:
             if not (item or sent.final):
                 raise InputError("item is missing; send the id of an item, or final feedback.")
             action = sent.action or ("click" if item else "close")
-            return [self.feedback_event(data, sent, impression, item, action, id=sent.id, user=user, final=sent.final)]
+            return [self._event(data, sent, item, action, sent.id, final=sent.final)]
         rest = {name: value for name, value in data.items() if name != "clicks"}
         events = []
         for item in dict.fromkeys(sent.clicks):
             id = made_id(sent.id, item) if sent.id else None
-            events.append(self.feedback_event({**rest, "id": id}, sent, impression, item, "click", id=id, user=user))
+            events.append(self._event({**rest, "id": id}, sent, item, "click", id))
         if sent.final:
-            close = self.feedback_event(rest, sent, impression, "", "close", id=sent.id, user=user, final=True)
-            events.append(close)
+            events.append(self._event(rest, sent, "", "close", sent.id, final=True))
         return events
 
-    def feedback_event(
-        self,
-        data: Mapping[str, Any],
-        signals: Signals,
-        impression: str,
-        item: str,
-        action: str,
-        *,
-        id: str | None,
-        user: str = "",
-        final: bool = False,
+    def _event(
+        self, data: Mapping[str, Any], sent: Feedback, item: str, action: str, id: str | None, *, final: bool = False
     ) -> NewEvent:
         """Return one event of feedback, and decide what it means."""
-        seconds, agent, owner = signals.seconds, signals.agent or "", signals.owner or ""
+        impression, user = sent.impression, sent.user or ""
+        seconds, agent, owner = sent.seconds, sent.agent or "", sent.owner or ""
         is_click = action in self.rules.clicks or (
             action == "dwell" and seconds is not None and seconds >= self.rules.least_dwell_seconds
         )
@@ -212,14 +195,6 @@ class Service:
                 return "too many"
         return ""
 
-    def judgements(self, data: Mapping[str, Any], request: JudgementsRequest) -> list[NewEvent]:
-        """Return the event of a request with judgements of one query; `data` is what was sent."""
-        for row in request.judgements:
-            if row.features is not UNSET:
-                check_features(row.features, row.item)
-        id = request.id or secrets.token_hex(16)
-        return [NewEvent("judgement", id, now_ms(), dump_json(data), request.judge or "", request.query)]
-
     def put_items(self, request: ItemsRequest) -> int:
         """Store items, or replace them; return their number."""
         distinct([item.id for item in request.items])
@@ -238,16 +213,12 @@ class Service:
         """
         Raise if an event is a click on an item that its list did not show.
 
-        A list may be in the log or among the events. A click on a list that is in neither is taken: it may be one that
-        another system shows.
+        A click on a list that the log does not have is taken: it may be one that another system shows.
         """
         clicks = [event for event in events if event.kind == "feedback" and event.flag & CLICK]
         if not clicks:
             return
         shown = self.log.shown({event.subject for event in clicks})
-        for event in events:
-            if event.kind == "impression":
-                shown.setdefault(event.id, set(json.loads(event.body)["items"]))
         for event in clicks:
             if event.subject in shown and event.item not in shown[event.subject]:
                 raise InputError(
@@ -277,24 +248,3 @@ def _rng_state(given: str | UnsetType | None, id: str) -> RngState:
 def _put_items(db: Statements, rows: Sequence[tuple[str, str]]) -> None:
     for id, body in rows:
         db("INSERT INTO items (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body", id, body)
-
-
-# OpenSearch User Behavior Insights (UBI 1.3): a query is a list that was shown elsewhere, from which online rankers do
-# not learn, because its propensities are unknown; an event is feedback on it.
-
-
-def ubi_query_event(data: Mapping[str, Any], query: UbiQuery) -> NewEvent:
-    """Return the event of a query; `data` is what was sent."""
-    ids = distinct([str(id) for id in query.query_response_hit_ids])
-    body = {"query": query.user_query or "", **data, "items": ids}
-    return NewEvent("impression", query.query_id, now_ms(), dump_json(body), query.client_id or "")
-
-
-def ubi_feedback_event(service: Service, data: Mapping[str, Any], event: UbiEvent) -> NewEvent:
-    """Return the event of feedback; `data` is what was sent."""
-    result = event.event_attributes.object.object_id
-    item, user = "" if result is None else str(result), event.client_id or ""
-    # UBI's events have no id; the same action of a user on the same item at the same time is the same event
-    more = dump_json([data.get("timestamp"), *map(data.get, ("agent", "owner", "seconds"))])
-    id = event.event_id or made_id(event.query_id, item, event.action_name, user, more)
-    return service.feedback_event({**data, "id": id}, event, event.query_id, item, event.action_name, id=id, user=user)

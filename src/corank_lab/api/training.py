@@ -1,12 +1,11 @@
 """
 Models of the service: make them, train new versions on the log, and forget people.
 
-A version is trained from judgements, or from clicks weighted by inverse propensity.
-From judgements: the last grade of every query, item and judge counts; the grades of several judges are averaged. From
-clicks: all lists of the log with features, and the clicks that rules did not exclude. Position bias is estimated from
-items that were shown at several positions (`corank.clicks.position_bias`), and a clicked item is preferred to the
-others of its list with weight 1 / propensity (`corank.clicks.click_pairs`). The recipe of a version names the last
-event that was used, so the same log gives the same version again.
+A version is trained from clicks, weighted by inverse propensity: on all lists of the log with features, and the clicks
+that rules did not exclude. Position bias is estimated from items that were shown at several positions
+(`corank.clicks.position_bias`), and a clicked item is preferred to the others of its list with weight 1 / propensity
+(`corank.clicks.click_pairs`). The recipe of a version names the last event that was used, so the same log gives the
+same version again.
 """
 
 from __future__ import annotations
@@ -28,38 +27,33 @@ from corank.errors import InputError, suggest_names
 from corank_lab.api.export import shown_lists
 from corank_lab.api.learner import Models, OpenLists, fold, replay, require_lease
 from corank_lab.api.log import Event, EventLog
-from corank_lab.api.rankers import FixedModel, InterleavedModel, OnlineModel, ServedModel
-from corank_lab.api.registry import Registry, subject_of, version_of
+from corank_lab.api.models import (
+    FixedModel,
+    InterleavedModel,
+    OnlineModel,
+    Registry,
+    ServedModel,
+    subject_of,
+    version_of,
+)
 from corank_lab.api.requests import MAX_FEATURES
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 
-SOURCES = ("judgements", "clicks")
-_BY_DEFAULT = "RankSVM"
 
-
-def describe_training(
-    registry: Registry, name: str, source: str, ranker: str, parameters: Mapping[str, Any]
-) -> list[str]:
-    """Check a training, and return the words of the command that runs it."""
-    registry.serving(name)
-    _build(ranker or _BY_DEFAULT, parameters)
-    return [name, source, ranker or _BY_DEFAULT, json.dumps(dict(parameters))]
-
-
-def train_version(log: EventLog, registry: Registry, name: str, recipe: Mapping[str, Any]) -> int:
+def train_version(log: EventLog, registry: Registry, name: str, ranker: str, parameters: Mapping[str, Any]) -> int:
     """Train a new version, add it and return its number; it is not activated."""
-    full = {**recipe, "upto": recipe.get("upto", log.last_number())}
-    kind, content = train_content(log, registry, name, full)
-    return registry.add(name, kind, content, full)
+    recipe = {"source": "clicks", "ranker": ranker, "parameters": dict(parameters), "upto": log.last_number()}
+    kind, content = train_content(log, registry, name, recipe)
+    return registry.add(name, kind, content, recipe)
 
 
 def train_content(log: EventLog, registry: Registry, name: str, recipe: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return kind and state of the version that a recipe stands for."""
-    like = registry.serving(name)[2]
+    if recipe["source"] != "clicks":
+        raise InputError("versions that 0.2 trained from judgements cannot be trained again")
     ranker = _build(recipe["ranker"], recipe["parameters"])
-    learn = _fit_judgements if recipe["source"] == "judgements" else _fit_clicks
-    learn(log, ranker, like, int(recipe["upto"]))
+    _fit_clicks(log, ranker, registry.serving(name)[2], int(recipe["upto"]))
     return OnlineModel.kind if hasattr(ranker, "run_") else FixedModel.kind, model_bytes(ranker)
 
 
@@ -74,35 +68,6 @@ def _build(name: str, parameters: Mapping[str, Any]) -> Any:
         raise InputError(
             f"{kind.__name__} has no such parameters; its parameters are {kind._get_param_names()}."
         ) from None
-
-
-def _fit_judgements(log: EventLog, ranker: Any, like: ServedModel, upto: int) -> None:
-    grades: dict[tuple[str, str], dict[str, float]] = {}
-    features: dict[tuple[str, str], Any] = {}
-    for events in log.batches(0, upto):
-        result = [event for event in events if event.kind == "judgement"]
-        bodies = log.bodies([event.number for event in result])
-        for event in result:
-            for row in json.loads(bodies[event.number])["judgements"]:
-                key = (event.subject, row["item"])
-                grades.setdefault(key, {})[event.person] = float(row["grade"])
-                if "features" in row:
-                    features[key] = row["features"]
-    missing = [item for query, item in grades if (query, item) not in features]
-    stored = log.items(missing)
-    rows, y, qid = [], [], []
-    for key, by_judge in grades.items():
-        row = _row(features.get(key, stored.get(key[1], {}).get("features")), like)
-        if row is not None:
-            rows.append(row)
-            y.append(float(np.mean([by_judge[judge] for judge in sorted(by_judge)])))
-            qid.append(key[0])
-    if len(set(y)) < 2:
-        raise InputError(
-            f"the log has {len(y)} judged items with {like.n_features} features and {len(set(y))} distinct grades; "
-            "record more judgements first."
-        )
-    ranker.fit(with_names(np.array(rows), like.names), np.array(y), qid=np.array(qid, dtype=object))
 
 
 def _fit_clicks(log: EventLog, ranker: Any, like: ServedModel, upto: int) -> None:
@@ -122,15 +87,6 @@ def _fit_clicks(log: EventLog, ranker: Any, like: ServedModel, upto: int) -> Non
     pairs = click_pairs(clicks_log, qid, docids, bias=position_bias(clicks_log))
     X = with_names(np.array(list(rows.values())), like.names)
     ranker.fit(X, pairs=pairs.pairs, pair_weight=pairs.pair_weight)
-
-
-def _row(given: Any, like: ServedModel) -> list[float] | None:
-    """Return features in the order of the columns, None if they do not fit."""
-    if isinstance(given, dict):
-        if like.names is None or not set(like.names) <= given.keys():
-            return None
-        given = [given[name] for name in like.names]
-    return given if isinstance(given, list) and len(given) == like.n_features else None
 
 
 ONLINE = ("PDGD", "PairwiseEpsilonGreedy")
@@ -197,7 +153,6 @@ class _LogWithout(EventLog):
         self._removed = removed
 
     def batches(self, after: int = 0, upto: int | None = None) -> Iterator[list[Event]]:
-        """Read the log in parts."""
         for events in super().batches(after, upto):
             if kept := [event for event in events if event.number not in self._removed]:
                 yield kept

@@ -93,7 +93,6 @@ def _tune_search(output: Path, seed: int, console: Console, force: bool) -> Path
 def _screen_review(output: Path, seed: int, console: Console, force: bool) -> Path | None:
     """Screen: find nearly all relevant records of a real systematic review."""
     from corank.cli import show
-    from corank.data import atomic_file
     from corank_lab.cli.screening.results import recall_curve
     from corank_lab.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
     from corank_lab.screening.simulate import plot_recall, simulate
@@ -108,11 +107,10 @@ def _screen_review(output: Path, seed: int, console: Console, force: bool) -> Pa
     console.print(recall_curve(replays, console.width))
     show(_effort_table(replays), console)
     path = output / REVIEW
-    if not path.exists() or path.read_bytes() == review_text():
-        with atomic_file(path, overwrite=True) as scratch:
-            scratch.write_bytes(review_text())
-    else:
+    if path.exists() and not force and path.read_bytes() != review_text():
         typer.echo(f"kept your {path}")
+    else:
+        _write_new(path, review_text().decode(), force)
     typer.echo(f"screen it yourself: corank screen {quote(str(path))} --ignore-labels")
     return _draw(output / "screening.png", lambda name: plot_recall(replays, name, overwrite=True))
 
@@ -204,17 +202,21 @@ def _write_files(output: Path, seed: int, force: bool) -> None:
     """Write the files of README and of the first tour: runs, tables of a shop, LETOR text, scores of an old ranker."""
     import numpy as np
 
-    from corank.data import make_ranking, mask_scores, write_letor
+    from corank.data import csv_text, make_ranking, mask_scores, write_letor
     from corank_lab.records.records import review_text
 
     shop = make_ranking(120, 15, n_latent=3, features_per_view=3, random_state=seed)
     judged = shop.qid % 3 > 0
+    header: list[object] = ["query_id", "docid", "grade", "bm25", "title", "clicks", "age", "price", "stock"]
     for name, rows, note in (
         ("products.csv", shop.qid < 60, "60 queries, of which 40 are graded"),
         ("judged.csv", (shop.qid >= 60) & judged, "40 other graded queries"),
     ):
-        text = _table(shop.X[rows], np.where(judged, shop.y, np.nan)[rows], shop.qid[rows], np.flatnonzero(rows))
-        _write_new(output / name, partial(_write_text, text=text), force)
+        lines = [
+            [shop.qid[row], f"d{row}", f"{shop.y[row]:g}" if judged[row] else "", *(f"{x:.4f}" for x in shop.X[row])]
+            for row in np.flatnonzero(rows)
+        ]
+        _write_new(output / name, csv_text([header, *lines]), force)
         typer.echo(f"wrote {output / name}: {note}")
     web = make_ranking(300, 20, random_state=seed)
     few = mask_scores(web.y, web.qid, fraction=0.9, by="query", random_state=seed)
@@ -229,14 +231,14 @@ def _write_files(output: Path, seed: int, force: bool) -> None:
         )  # fmt: skip
         _write_new(output / name, write, force)
     scores = "".join(f"{score:.4f}\n" for score in web.X[web.qid >= 200, 0])
-    _write_new(output / "old.scores", partial(_write_text, text=scores), force)
+    _write_new(output / "old.scores", scores, force)
     typer.echo(
         f"wrote {output / 'train.txt.gz'}: 200 queries, of which few are graded (-1 marks the other rows); "
         f"{output / 'test.txt.gz'}: 100 graded queries; {output / 'old.scores'}: scores of an old ranker for them"
     )
     _write_runs(output, seed, force)
     _write_votes(output, seed, force)
-    _write_new(output / "review.jsonl", lambda path: _write_text(path, review_text().decode()), force)
+    _write_new(output / "review.jsonl", review_text().decode(), force)
     typer.echo(f"wrote {output / 'review.jsonl'}: the records of a real systematic review, with its decisions")
 
 
@@ -265,7 +267,7 @@ def _write_runs(output: Path, seed: int, force: bool) -> None:
         file = "judgements.csv" if query < N_JUDGED else "others.csv"
         texts[file] += "".join(f"q{query},d{row},{grades[row]}\n" for row in sorted(judged))
     for name, text in texts.items():
-        _write_new(output / name, partial(_write_text, text=text), force)
+        _write_new(output / name, text, force)
     typer.echo(
         f"wrote {output / 'bm25.run'} and {output / 'vectors.run'}: synthetic lists of two retrievers for {N_QUERIES} "
         f"queries; {output / 'judgements.csv'}: the grades of the first 10 documents of both for {N_JUDGED} of them; "
@@ -290,41 +292,28 @@ def _write_votes(output: Path, seed: int, force: bool) -> NDArray[np.float64]:
             f"{MODELS[a]},{MODELS[b]},{'model_a' if win else 'model_b'}\n"
             for a, b, win in zip(first, second, wins, strict=True)
         )
-        _write_new(output / name, partial(_write_text, text=text), force)
+        _write_new(output / name, text, force)
         typer.echo(f"wrote {output / name}: {n} synthetic votes")
     return strength
 
 
-def _table(X: NDArray[np.float64], y: NDArray[np.float64], qid: NDArray[np.int64], rows: NDArray[np.int64]) -> str:
-    """Return CSV with the columns of a shop; unjudged rows have no grade."""
-    lines = ["query_id,docid,grade,bm25,title,clicks,age,price,stock"]
-    for values, grade, query, row in zip(X, y, qid, rows, strict=True):
-        cells = [str(query), f"d{row}", "" if grade != grade else f"{grade:g}", *(f"{value:.4f}" for value in values)]
-        lines.append(",".join(cells))
-    return "\n".join([*lines, ""])
-
-
-def _write_text(path: Path, text: str) -> None:
-    """Write a text file, completely or not at all."""
+def _write_new(path: Path, text: str | Callable[[Path], None], force: bool) -> None:
+    """Write a file whole; raise `InputError` if another one exists and `force` is not set."""
     from corank.data import atomic_file
 
-    with atomic_file(path, overwrite=True) as scratch:
-        scratch.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _write_new(path: Path, write: Callable[[Path], None], force: bool) -> None:
-    """Write a file or a store; raise `InputError` if another one exists and `force` is not set."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, path.name)
+        if isinstance(text, str):
+            made.write_text(text, encoding="utf-8", newline="\n")
+        else:
+            text(made)
+        content = made.read_bytes()
     if path.exists() and not force:
-        with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder, path.name))
-            if _bytes(Path(folder, path.name)) == _bytes(path):
-                return
+        if path.read_bytes() == content:
+            return
         raise InputError(
             f"{path} exists and differs from what this demo would write; choose another --output, or replace it "
             "with --force."
         )
-    write(path)
-
-
-def _bytes(path: Path) -> list[bytes]:
-    return [file.read_bytes() for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    with atomic_file(path, overwrite=True) as scratch:
+        scratch.write_bytes(content)

@@ -34,51 +34,9 @@ def pages(
     ] = None,
     judge: Annotated[str, typer.Option(help="Your name in the log of answers.")] = "me",
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
-    grade: Annotated[
-        list[Path] | None,
-        typer.Option(help="Files to grade, as on the page; with --index, a file of queries.", metavar="FILE"),
-    ] = None,
-    index: Annotated[
-        Path | None, typer.Option(help="Index of `corank index` that is searched for the queries.", metavar="FILE")
-    ] = None,
-    texts: Annotated[
-        list[Path] | None,
-        typer.Option(help="Documents of the index, which keeps no texts; repeatable.", metavar="FILE"),
-    ] = None,
-    depth: Annotated[int, typer.Option(min=1, help="Documents of each query that are taken from the index.")] = 20,
 ) -> None:
     """Judge in the browser, alone or with others. Ctrl-C stops the server; answers are saved as they are given."""
-    if index is not None and not (grade and len(grade) == 1):
-        raise InputError("--index needs one file of queries; pass it with --grade queries.csv.")
-
-    def begin(store: Database) -> str:
-        return open_grading(store, grade, index, texts or (), depth) if grade else ""
-
-    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser, begin=begin)
-
-
-def open_grading(store: Database, paths: Sequence[Path], index: Path | None, texts: Sequence[Path], depth: int) -> str:
-    """Return the address of the project of these files, which is made at the first time."""
-    import json
-    from hashlib import sha256
-
-    from corank.data import read_regular
-    from corank_lab.grading.reading import pool_from_index, read_queries
-    from corank_lab.pages.grading import GradeWorkspace
-    from corank_lab.pages.imports import make_project
-    from corank_lab.pages.uploads import UploadedFile, file_name
-
-    kind, name = GradeWorkspace.kind, paths[0].name.split(".")[0]
-    if index is None:
-        files = [UploadedFile(file_name(path.name), read_regular(path)) for path in (*paths, *texts)]
-        id = sha256("".join(sha256(file.content).hexdigest() for file in files).encode()).hexdigest()
-        project = make_project(store, {kind: GradeWorkspace}, kind, name, files, upload=id)
-    else:
-        payload = pool_from_index(read_queries(paths[0]), index, texts, depth).to_json()
-        settings = {setting.name: setting.default for setting in GradeWorkspace.settings}
-        id = sha256(json.dumps(payload).encode()).hexdigest()
-        project = store.add_project(kind, name, settings, payload, upload=id)
-    return f"/p/{project.id}"
+    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser)
 
 
 def open_place(place: str, *, must_exist: bool = False) -> Database:
@@ -221,7 +179,7 @@ def recover(
     """Copy the sound rows of a damaged database to a new one, and list the answers that are lost."""
     from corank.cli import emit
     from corank_lab.api.log import TABLES
-    from corank_lab.database.backends import recover as copy_sound_rows
+    from corank_lab.database.transfer import recover as copy_sound_rows
 
     damaged = database / "corank.db" if database.is_dir() else database
     result = copy_sound_rows(damaged, output, apps=(TABLES,), overwrite=force)

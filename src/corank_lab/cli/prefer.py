@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.choices import PAIR_STRATEGIES
 from corank.cli import Force, Json, KeepFormulas, Seed, emit, list_choices, make_console, print_json, table_fields
 from corank.console import printable
 from corank.errors import InputError
+from corank.parameters import PAIR_STRATEGIES
 from corank_lab.cli.terminal import ARROWS, Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _judges(journal: PreferenceJournal, items: Items) -> dict[str, PreferenceAns
 
 def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
     from corank.data import read_items, require_no_input, require_text_place, suffix_of
-    from corank_lab.database.entries import journal_paths
+    from corank_lab.database.journal import journal_paths
     from corank_lab.preferences.ranking import agreement, write_ranking
 
     if suffix_of(target) != ".csv":

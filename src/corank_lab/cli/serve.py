@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli import Json, Qid, emit, import_scikit_learn, print_json
+from corank.cli import Force, Json, Qid, emit, import_scikit_learn, print_json
 from corank.errors import InputError
 from corank_lab.cli.lab import listen, make_server, open_place, run_until_stopped
 
@@ -32,12 +30,6 @@ def start(
     exclude: Annotated[
         list[str] | None, typer.Option(help="User whose feedback is not learnt; repeatable.", metavar="USER")
     ] = None,
-    most_waiting: Annotated[
-        int, typer.Option(min=1, help="Writes that may wait for the database; more requests get 503.")
-    ] = 2000,
-    early: Annotated[
-        bool, typer.Option("--early", help="Answer /rank before the list is on the disk; feedback always waits.")
-    ] = False,
 ) -> None:
     """Rank over HTTP and learn from clicks. Ctrl-C stops the service; nothing that was acknowledged is lost."""
     import gc
@@ -59,7 +51,7 @@ def start(
         if not keys.all():
             key = keys.add("first key", ["admin"])
             console.print(f"Key (shown once): {key}", soft_wrap=True, highlight=False)
-        app = ServiceApp(running, keys, rank_waits=not early, most_waiting=most_waiting)
+        app = ServiceApp(running, keys)
         number = listening.getsockname()[1]
         sys.setswitchinterval(0.0005)  # learning and writing must not delay answers
         gc.collect()
@@ -70,7 +62,6 @@ def start(
         try:
             run_until_stopped(make_server(app.asgi, keep_alive=75), listening, console)
         finally:
-            app.close()
             running.close()
 
 
@@ -89,7 +80,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a version of a model: a saved file, a new online ranker, or an interleaved test of two models."""
-    from corank_lab.api.registry import Registry
+    from corank_lab.api.models import Registry
     from corank_lab.api.training import make_version
 
     with open_place(place) as store:
@@ -103,7 +94,7 @@ def add(
 
 def models(place: Place, as_json: Json = False) -> None:
     """List the models and what they have learnt."""
-    from corank_lab.api.registry import Registry
+    from corank_lab.api.models import Registry
 
     with open_place(place) as store:
         registry = Registry(store)
@@ -121,25 +112,16 @@ def models(place: Place, as_json: Json = False) -> None:
 
 def activate(place: Place, name: Name, version: Annotated[int, typer.Argument(help="Number of the version.")]) -> None:
     """Use a version of a model from now on; a running service notices it."""
-    from corank_lab.api.registry import Registry
+    from corank_lab.api.models import Registry
 
     with open_place(place) as store:
         Registry(store).activate(name, version)
     typer.echo(f"{name} version {version} is active")
 
 
-def rollback(place: Place, name: Name) -> None:
-    """Use the version again that was active before."""
-    from corank_lab.api.registry import Registry
-
-    with open_place(place) as store:
-        version = Registry(store).rollback(name)
-    typer.echo(f"{name} version {version} is active")
-
-
 def remove(place: Place, name: Name, version: Annotated[int, typer.Argument(help="Number of the version.")]) -> None:
     """Remove a version that is not active."""
-    from corank_lab.api.registry import Registry
+    from corank_lab.api.models import Registry
 
     with open_place(place) as store:
         Registry(store).remove(name, version)
@@ -151,11 +133,11 @@ def save(
     name: Name,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")],
     version: Annotated[int | None, typer.Option(help="Number of the version; the active one by default.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Write what a model has learnt to a file, for the other commands."""
     from corank.data import atomic_file
-    from corank_lab.api.registry import Registry
+    from corank_lab.api.models import Registry
 
     with open_place(place) as store:
         registry = Registry(store)
@@ -170,7 +152,7 @@ def save(
 
 def key(
     place: Place,
-    scope: Annotated[list[str] | None, typer.Option(help="rank, feedback, judge or admin; repeatable.")] = None,
+    scope: Annotated[list[str] | None, typer.Option(help="rank, feedback or admin; repeatable.")] = None,
     name: Annotated[str, typer.Option(help="Who uses the key.")] = "",
     revoke: Annotated[str | None, typer.Option(help="Id of a key to make invalid.", metavar="ID")] = None,
     as_json: Json = False,
@@ -194,19 +176,36 @@ def key(
             emit(as_json, "serve key", {"keys": [item._asdict() for item in keys.all()]}, "\n".join(lines) or "no keys")
 
 
-def train(name: str, source: str, ranker: str, parameters: str) -> None:
-    """Train a new version; the service starts this, with the database in CORANK_DATABASE."""
+def train(
+    place: Place,
+    name: Name,
+    ranker: Annotated[str, typer.Option(help="Class of the ranker.")] = "RankSVM",
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Parameter of the ranker; repeatable.", metavar="NAME=VALUE", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a new version on the clicks of the log; a service may run meanwhile. It is not activated."""
     import json
 
     from corank_lab.api.log import EventLog
-    from corank_lab.api.registry import Registry
+    from corank_lab.api.models import Registry
     from corank_lab.api.training import train_version
-    from corank_lab.database.backends import open_database
 
-    recipe = {"source": source, "ranker": ranker, "parameters": json.loads(parameters)}
-    with open_database(os.environ["CORANK_DATABASE"]) as store:
-        version = train_version(EventLog(store), Registry(store), name, recipe)
-    typer.echo(f"added {name} version {version}, a {ranker} from {source}; it is not active")
+    parameters = {}
+    for assignment in assignments or ():
+        parameter, equals, text = assignment.partition("=")
+        if not equals:
+            raise InputError(f"--set {assignment!r} has no '='; write name=value, such as --set alpha=0.01.")
+        try:
+            parameters[parameter] = json.loads(text)
+        except ValueError:
+            parameters[parameter] = text
+    with open_place(place, must_exist=True) as store:
+        version = train_version(EventLog(store), Registry(store), name, ranker, parameters)
+    sentence = f"added {name} version {version}, a {ranker} from clicks; activate it with corank serve activate"
+    emit(as_json, "serve train", {"name": name, "version": version}, sentence)
 
 
 def verify(place: Place, as_json: Json = False) -> None:
@@ -227,40 +226,23 @@ def verify(place: Place, as_json: Json = False) -> None:
     )
 
 
-class ExportFormat(StrEnum):
-    """Formats of exported events."""
-
-    ubi = "ubi"
-    parquet = "parquet"
-
-
 def export(
     place: Place,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; a folder for parquet.")],
-    kind: Annotated[
-        ExportFormat,
-        typer.Option("--as", help="UBI events, or the rows shown with clicks as labels."),
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of JSON lines to write.")],
     model: Annotated[str | None, typer.Option(help="Only lists of this model.", metavar="NAME")] = None,
-    bias: Annotated[float, typer.Option(min=0.0, help="Label of a click at position k: k^bias, for parquet.")] = 0.0,
-    persons: Annotated[bool, typer.Option("--persons", help="Write ids of users, for ubi.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    persons: Annotated[bool, typer.Option("--persons", help="Write ids of users.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write the lists of a log and the feedback on them for other tools; a service may run meanwhile."""
+    """Write the lists of a log and the feedback on them as events of UBI 1.3; a service may run meanwhile."""
     from corank.data import require_place
-    from corank_lab.api import export as formats
+    from corank_lab.api.export import write_ubi_events
     from corank_lab.api.log import EventLog
 
-    require_place(output, overwrite=force, folder=kind is ExportFormat.parquet)
+    require_place(output, overwrite=force)
     with open_place(place, must_exist=True) as store:
-        log = EventLog(store)
-        if kind is ExportFormat.ubi:
-            n, what = formats.write_ubi_events(log, output, model, persons=persons, overwrite=force), "lists"
-        else:
-            n, what = formats.write_parquet_parts(log, output, model, bias=bias, overwrite=force), "rows"
-    fields = {"output": output, "as": kind.value, f"n_{what}": n}
-    emit(as_json, "serve events export", fields, f"wrote {output}: {n} {what} as {kind.value}")
+        n = write_ubi_events(EventLog(store), output, model, persons=persons, overwrite=force)
+    emit(as_json, "serve events export", {"output": output, "n_lists": n}, f"wrote {output}: {n} lists")
 
 
 def forget(place: Place, user: Annotated[str, typer.Argument(help="Id of the user.")], as_json: Json = False) -> None:

@@ -5,30 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from corank.data import atomic_folder
 from corank.errors import InputError, import_extra, reason
-from corank_lab.database.connections import DatabaseError, LostError, Statements
+from corank_lab.database.connections import DatabaseError, LostError
 from corank_lab.database.database import Database
 from corank_lab.database.schema import (
     HEADER,
     MAGIC,
-    TABLES,
     VERSION,
-    AppTables,
     Damage,
     add_function,
     check_database,
     checked_tables,
-    columns_of,
     is_sound,
     log_damage,
-    readable,
     version_of,
 )
 
@@ -170,18 +162,15 @@ class SqliteDatabase(Database):
         return connection is self._opened and bool(self._gone() or self._cut(connection))
 
     def sound(self, table: str) -> str:
-        """Return the expression that is true for a row whose checksum is right."""
         return self._sound[table]
 
     def damaged(self, what: str) -> LostError:
-        """Return the error for a damaged part of the file."""
         return LostError(
             f"{self.path} is damaged ({what}); restore it from a copy, or copy what is sound to a new folder with: "
             f"corank lab recover {self.path} --output FOLDER."
         )
 
     def _prepare(self) -> None:
-        """Check a file that exists, and copy it if its version is older."""
         if not self.path.exists():
             return
         if not self.path.stat().st_size:
@@ -208,7 +197,6 @@ class SqliteDatabase(Database):
             connection.close()
 
     def explained(self, error: Exception) -> Exception:
-        """Return a `DatabaseError` for an error of the database."""
         if isinstance(error, Damage):
             return self.damaged(str(error))
         if isinstance(error, UnicodeDecodeError):  # of an error of SQLite, which quotes a damaged definition
@@ -297,7 +285,6 @@ class PostgresDatabase(Database):
         return statement.replace("?", "%s")
 
     def explained(self, error: Exception) -> Exception:
-        """Return a `DatabaseError` for an error of the database."""
         if isinstance(error, self._psycopg.errors.DiskFull):
             return DatabaseError("the disk of the PostgreSQL server is full; free some space, then try again.")
         if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):
@@ -309,82 +296,3 @@ class PostgresDatabase(Database):
         if isinstance(error, self._psycopg.Error):
             return DatabaseError(f"the PostgreSQL server refused a statement ({reason(error)}); check its log.")
         return error
-
-
-class Recovered(NamedTuple):
-    """What `recover` copied."""
-
-    n_rows: Counter[str]  # number of rows of each table
-    lost: list[str]  # a sentence part for each row that was not copied, or for the part of a table that cannot be read
-
-
-def recover(path: Path, folder: Path, *, apps: Sequence[AppTables] = (), overwrite: bool = False) -> Recovered:
-    """Copy all sound rows of a database, which is opened for reading only."""
-    if not path.is_file():
-        raise InputError(f"{path} is not a file; pass the damaged database, or its folder.")
-    try:
-        # immutable: SQLite adds no files beside it, but reads no write-ahead log either
-        wal = Path(f"{path}-wal")
-        how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
-        # the thread that writes also reads
-        opened = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
-        with closing(opened) as source, atomic_folder(folder, overwrite=overwrite) as scratch:
-            source.execute("PRAGMA writable_schema = ON")  # skips damaged definitions; the file stays as it is
-            add_function(source)
-            source.text_factory = _text
-            names = (*TABLES, *(table for app in apps for table in app.tables))
-            tables = {table: columns_of(source.execute, table) for table in names}
-            with SqliteDatabase(scratch / "corank.db") as store:
-                for app in apps:
-                    store.install(app)
-                result = store.run(lambda db: _copy(source, tables, db, apps))
-            if not result.n_rows:
-                raise InputError(f"nothing can be read of {path}; restore it from a copy.")
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise InputError(f"nothing can be read of {path} ({reason(error)}); restore it from a copy.") from None
-    damage = log_damage(path)
-    if damage:
-        result.lost.append(damage)
-    return result
-
-
-def _copy(
-    source: sqlite3.Connection, tables: dict[str, list[str]], db: Statements, apps: Sequence[AppTables]
-) -> Recovered:
-    n_rows: Counter[str] = Counter()
-    lost = []
-    for table, columns in tables.items():
-        if not columns:  # a database of an older version
-            continue
-        marks = ", ".join("?" * len(columns))
-        for number, is_whole, values in readable(source, table, columns):
-            if values is None:
-                lost.append(f"{table}: rows from {number} on, of which some cannot be read")
-                continue
-            try:
-                if not is_whole:
-                    raise ValueError
-                if table == "meta" and values[0] != "database":  # of the format, not of the content
-                    continue
-                if not n_rows[table]:  # a new database has rows of its own
-                    db(f"DELETE FROM {table}" + " WHERE key = 'database'" * (table == "meta"))
-                db(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", *values)
-                n_rows[table] += 1
-            except (ValueError, sqlite3.IntegrityError):
-                lost.append(_name(table, number, dict(zip(columns, values, strict=True))))
-    for app in apps:
-        app.after_recovery(db, n_rows)
-    return Recovered(n_rows, lost)
-
-
-def _name(table: str, number: int, values: dict[str, Any]) -> str:
-    if table == "answers":
-        return f"answer {number}, of {values['judge']!r:.60} on {values['item']!r:.60}"
-    return f"{table}: row {number}"
-
-
-def _text(content: bytes) -> str | None:
-    try:
-        return content.decode()
-    except UnicodeDecodeError:  # no column of a sound row
-        return None

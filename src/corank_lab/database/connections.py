@@ -51,11 +51,9 @@ class Writer:
         self.n_commits = 0
 
     def run(self, job: Callable[[Any], T]) -> T:
-        """Run a job, and return its result after the commit."""
         return self.submit(job).result()
 
     def submit(self, job: Callable[[Any], T]) -> Future[T]:
-        """Queue a job; the result is set after the commit."""
         future: Future[T] = Future()
         self._jobs.put((job, future))
         if self._is_closed:  # the thread may not see the job any more
@@ -64,7 +62,6 @@ class Writer:
 
     @property
     def n_waiting(self) -> int:
-        """Number of jobs that are queued."""
         return self._jobs.qsize()
 
     def close(self) -> None:
@@ -193,7 +190,6 @@ class ConnectionPool:
             self._free.append(connection)
 
     def close(self) -> None:
-        """Close the connections that are free."""
         with self._lock:
             while self._free:
                 self._free.pop().close()
@@ -245,7 +241,6 @@ class Connections(ABC):
         return "TRUE"
 
     def damaged(self, what: str) -> LostError:
-        """Return the error for a damaged part of the database."""
         return LostError(f"the database is damaged ({what}); restore it from a copy.")
 
     @abstractmethod
@@ -260,7 +255,6 @@ class Connections(ABC):
             self._installed.add(app.name)
 
     def close(self) -> None:
-        """End the thread that writes, and close all connections."""
         self._writer.close()
         self._pool.close()
 
@@ -281,7 +275,6 @@ class Connections(ABC):
             raise explained from error
 
     def read(self, sql: str, *values: Any) -> list[Any]:
-        """Run a statement that reads, and return its rows."""
         with self._explaining():
             return self._pool.run(lambda db: db.execute(self._sql(sql), _storable(values)).fetchall())
 
@@ -305,7 +298,6 @@ class Connections(ABC):
 
     @property
     def n_waiting(self) -> int:
-        """Number of jobs that are queued."""
         return self._writer.n_waiting
 
     def _sql(self, statement: str) -> str:

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.connections import Connections, Statements
-from corank_lab.database.entries import utc_now
-from corank_lab.database.schema import hash_secret, is_secret, new_secret
+from corank_lab.database.schema import hash_secret, is_secret, new_secret, utc_now
 
 T = TypeVar("T")
 AnswerRow = tuple[str, str, Mapping[str, Any], str, str]
@@ -80,7 +79,6 @@ class Database(Connections):
 
     @property
     def database_id(self) -> str:
-        """Random text that distinguishes this database."""
         return str(self.read("SELECT value FROM meta WHERE key = 'database'")[0][0])
 
     def add_project(
@@ -124,21 +122,17 @@ class Database(Connections):
         return project if id == project.id else self.project(id) or project
 
     def projects(self) -> list[Project]:
-        """Return all projects, the newest first."""
         columns = f"{_PROJECT}, {self.sound('projects')}"
         return [self._project(row) for row in self.read(f"SELECT {columns} FROM projects ORDER BY created DESC, id")]
 
     def project(self, id: str) -> Project | None:
-        """Return a project, None if there is none with this id."""
         rows = self.read(f"SELECT {_PROJECT}, {self.sound('projects')} FROM projects WHERE id = ?", id)
         return self._project(rows[0]) if rows else None
 
     def payload(self, project: str) -> Any:
-        """Return what is judged in a project."""
         return json.loads(zlib.decompress(self._files(project, "")[0][1]))
 
     def change_project(self, project: str, *, name: str, settings: Mapping[str, Any], is_archived: bool) -> None:
-        """Change name, settings and visibility of a project."""
         text = json.dumps(dict(settings))
         self.run(
             lambda db: db(
@@ -161,7 +155,6 @@ class Database(Connections):
         self.run(job)
 
     def delete_project(self, project: str) -> None:
-        """Delete a project with its files, judges and answers."""
 
         def job(db: Statements) -> None:
             db("UPDATE imports SET project = NULL, error = ? WHERE project = ?", "the project was deleted.", project)
@@ -172,16 +165,13 @@ class Database(Connections):
         self.run(job)
 
     def add_files(self, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:
-        """Add files that pages show, such as images."""
         self.run(lambda db: _put_files(db, project, files))
 
     def file(self, project: str, name: str) -> tuple[str, bytes] | None:
-        """Return media type and content of a file."""
         result = self._files(project, name) if name else []
         return result[0] if result else None
 
     def file_names(self, project: str) -> set[str]:
-        """Return the names of the files of a project."""
         return {row[0] for row in self.read("SELECT name FROM files WHERE project = ? AND name <> ''", project)}
 
     def _files(self, project: str, name: str) -> list[tuple[str, bytes]]:
@@ -237,7 +227,6 @@ class Database(Connections):
         return f"{judge}.{secret}"
 
     def mark_opened(self, judge: str) -> None:
-        """Note that the link of a judge was opened."""
         self.run(lambda db: db("UPDATE judges SET is_opened = 1 WHERE id = ? AND is_opened = 0", judge))
 
     def revoke(self, judge: str) -> None:
@@ -286,7 +275,6 @@ class Database(Connections):
         return self.run(job)
 
     def append_all(self, project: str, rows: Sequence[AnswerRow]) -> int:
-        """Append many answers in one transaction."""
         return self.run(lambda db: _append_rows(db, project, rows))
 
     def answers(self, project: str, *, after: int = 0, judge: str | None = None) -> list[StoredAnswer]:
@@ -308,7 +296,6 @@ class Database(Connections):
         return StoredAnswer(int(row[0]), row[1], row[2], row[3], json.loads(row[4]), row[5], row[6])
 
     def last_number(self, project: str) -> int:
-        """Return the number of the last answer; 0 if there is none."""
         return int(self.read("SELECT COALESCE(MAX(number), 0) FROM answers WHERE project = ?", project)[0][0])
 
     def claim(self, project: str, judge: str, candidates: Sequence[ClaimableItem], seen: int) -> str | None:
@@ -347,19 +334,16 @@ class Database(Connections):
         return self.run(job)
 
     def held_by(self, project: str, judge: str) -> str | None:
-        """Return an item that a judge holds, None without one."""
         now = datetime.now(UTC).timestamp()
         result = self.read("SELECT item FROM holds WHERE project = ? AND judge = ? AND until > ?", project, judge, now)
         return str(result[0][0]) if result else None
 
     def holds(self, project: str) -> list[tuple[str, str]]:
-        """Return what judges hold: item and judge."""
         now = datetime.now(UTC).timestamp()
         rows = self.read("SELECT item, judge FROM holds WHERE project = ? AND until > ?", project, now)
         return [(str(item), str(judge)) for item, judge in rows]
 
     def release(self, project: str, judge: str) -> None:
-        """Release what a judge holds."""
         self.run(lambda db: db("DELETE FROM holds WHERE project = ? AND judge = ?", project, judge))
 
 

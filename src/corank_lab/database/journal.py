@@ -1,9 +1,11 @@
 """
 Journals: the answers of one judge in the project of what is judged, and those of the other judges beside them.
 
-The terminal and the pages share one database, by default ``corank.db`` next to the judged file. The project is found by
-the content of the file, so a file may move with its database. A file that was changed continues the project of the file
-of the same name if both have most of their items in common.
+Entries are only appended: an answer is changed or withdrawn by another entry. Each kind of session has its own kind of
+entry. The terminal and the pages share one database, by default ``corank.db`` next to the judged file. The project is
+found by the content of the file, so a file may move with its database. A file that was changed continues the project of
+the file of the same name if both have most of their items in common. Until version 0.2, `corank screen` and `corank
+ask` kept each judge's entries in a file of JSON lines; such files are read here.
 """
 
 from __future__ import annotations
@@ -14,26 +16,210 @@ import os
 import re
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from corank import __version__
 from corank.data import read_regular
-from corank.errors import InputError
+from corank.errors import InputError, reason
 from corank_lab.database.backends import open_database
 from corank_lab.database.connections import DatabaseError
-from corank_lab.database.database import ClaimableItem, Database, Project
-from corank_lab.database.entries import (
-    E,
-    entry_values,
-    journal_paths,
-    read_entry,
-    read_journal,
-    utc_now,
-)  # fmt: skip
+from corank_lab.database.database import AnswerRow, ClaimableItem, Database, Project
+from corank_lab.database.schema import utc_now
+
+# surrogates without their other half, which have no UTF-8
+_HALVES = re.compile("[\\ud800-\\udfff]")
+STAMP = ("time", "judge", "version", "records")
+"""Fields that every entry has, and that tell where an answer comes from."""
+MAX_NUMBER = 1e300
+"""Bound of numbers in an entry."""
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """One line of a journal. Subclasses add fields and list their actions."""
+
+    ACTIONS: ClassVar[tuple[str, ...]] = ()
+    LISTS: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold several texts."""
+    NUMBERS: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold a number."""
+
+    action: str  # what the judge did
+    # time, judge, version, records: when it was written (UTC, ISO 8601), by whom, by which version of corank, and a
+    # hash of the judged file. `Journal.extend` fills them in. Entries that differ in nothing else are equal
+    time: str = field(default="", kw_only=True, compare=False)
+    judge: str = field(default="", kw_only=True, compare=False)
+    version: str = field(default="", kw_only=True, compare=False)
+    records: str = field(default="", kw_only=True, compare=False)
+    # file and line, for messages; empty if the entry was not read from a file. It is not written
+    place: str = field(default="", kw_only=True, compare=False, repr=False)
+
+    @classmethod
+    @cache
+    def names(cls) -> list[str]:
+        names = [field.name for field in fields(cls) if field.name != "place"]
+        return [name for name in names if name not in STAMP] + list(STAMP)
+
+    def values(self) -> dict[str, Any]:
+        """Return the fields of the line; empty ones are left out."""
+        result = ((name, getattr(self, name)) for name in self.names())
+        return {name: value for name, value in result if value not in ("", (), None)}
+
+    def unknown(self, name: str, what: str) -> InputError:
+        """Return the error for an entry about something that the judged file does not hold."""
+        where = f"{self.place}: " if self.place else "the journal has "
+        return InputError(
+            f"{where}an answer about {name!r}, which is not one of the {what}; open the file that the journal was "
+            "started with, or remove this line."
+        )
+
+
+E = TypeVar("E", bound=JournalEntry)
+
+
+def entry_values(entry: JournalEntry) -> dict[str, Any]:
+    """Return the keys and values of an entry's line; empty ones are left out, half characters are replaced."""
+    return {name: _whole(value) for name, value in entry.values().items()}
+
+
+def read_entry(kind: type[E], values: Mapping[str, Any], place: str) -> E:
+    """Return the entry of stored values; raise if one is not allowed. Keys that the entry lacks are left out."""
+    kept = {name: value for name, value in values.items() if name in (*kind.names(), "action")}
+    return _entry(kind, kept, place, f"{place} is not an answer: {{}}; restore it from a copy, or remove it.")
+
+
+def parse_lines(kind: type[E], content: bytes, path: Path) -> list[E]:
+    """Return the entries of a file of JSON lines; a last line without its end is left out."""
+    entries = []
+    for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), 1):
+        place = f"{path}, line {number}"
+        sentence = f"{place}: {line[:60]!r} is not an answer: {{}}; restore the file from a copy, or remove this line."
+        try:
+            values = json.loads(line, object_pairs_hook=_without_repeats)
+        except RecursionError:
+            raise InputError(sentence.replace("{}", "it is nested too deeply")) from None
+        except ValueError as error:
+            raise InputError(sentence.replace("{}", f"it is not valid JSON ({reason(error)})")) from None
+        entries.append(_entry(kind, values, place, sentence))
+    return entries
+
+
+def _entry(kind: type[E], values: Any, place: str, sentence: str) -> E:
+    fault = entry_fault(values, kind)
+    if fault is not None:
+        raise InputError(sentence.replace("{}", fault))
+    kept: dict[str, Any] = {name: tuple(value) if name in kind.LISTS else value for name, value in values.items()}
+    return kind(**kept, place=place)
+
+
+def journal_paths(folder: Path) -> list[Path]:
+    """Return the files of JSON lines in a folder, by name; raise if a link leads out of its parent."""
+    home = Path(os.path.realpath(folder.parent))
+    result = sorted(folder.glob("*.jsonl"))
+    for path in result:
+        place = Path(os.path.realpath(path))
+        if home not in place.parents:
+            raise InputError(
+                f"{path} leads to {place} by a link, outside of {home}; answers are kept inside it, so replace the "
+                "link by the folder or file itself."
+            )
+    return result
+
+
+def rows_of_file(
+    kind: type[E], content: bytes, path: Path, completed: Callable[[E], tuple[str, JournalEntry]]
+) -> list[AnswerRow]:
+    """
+    Return the rows of a file of JSON lines, whose client ids are the same whenever the file is added.
+
+    completed: returns the item of an entry, and the entry as it is stored.
+    """
+    entries = parse_lines(kind, content, path)
+    named = list(zip(_judges([entry.judge for entry in entries], path), entries, strict=True))
+    order = list(dict.fromkeys(judge for judge, _ in named))
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    rows: list[AnswerRow] = []
+    for number, (judge, given) in enumerate(sorted(named, key=lambda pair: order.index(pair[0])), 1):
+        item, entry = completed(given)
+        rows.append((judge, item, entry_values(entry), f"journal-{digest}-{number}", entry.time))
+    return rows
+
+
+def split_journal(content: bytes, path: Path) -> dict[str, bytes]:
+    """
+    Return the complete lines of each judge in a file of JSON lines, which need not be valid.
+
+    They are those of the judge whose name the file has. If the name is a number, or the lines name several judges, as
+    in files that pages and `corank screen export` write, each line is of the judge that it names.
+    """
+    complete = content[: content.rfind(b"\n") + 1]
+    lines = complete.splitlines()
+    judges = _judges([_judge_in(line) for line in lines], path)
+    if set(judges) <= {path.stem}:
+        return {path.stem: complete}
+    result: dict[str, list[bytes]] = {}
+    for judge, line in zip(judges, lines, strict=True):
+        result.setdefault(judge, []).append(line + b"\n")
+    return {judge: b"".join(listed) for judge, listed in result.items()}
+
+
+def _judges(named: Sequence[str], path: Path) -> list[str]:
+    names = set(named) - {""}
+    by_line = len(names) > 1 or (bool(names) and path.stem.isdecimal())
+    return [(judge if by_line else "") or path.stem for judge in named]
+
+
+def _judge_in(line: bytes) -> str:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        return ""
+    judge = values.get("judge") if isinstance(values, dict) else ""
+    return judge if isinstance(judge, str) else ""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError(f"the keys {', '.join(key for key, _ in pairs)} are not distinct")
+    return values
+
+
+def entry_fault(values: Any, entry: type[JournalEntry]) -> str | None:
+    """Describe why JSON is not an entry; None if it is."""
+    if not isinstance(values, dict):
+        return "it is not a JSON object"
+    if unknown := [key for key in values if key not in entry.names()]:
+        return f"the key {unknown[0]!r} is unknown, expected {', '.join(entry.names())}"
+    if values.get("action") not in entry.ACTIONS:
+        return (
+            f"action is {values.get('action')!r:.40}, expected one of {', '.join(entry.ACTIONS)}; another version of "
+            "corank may have written it"
+        )
+    for key, value in values.items():
+        if key in entry.NUMBERS:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MAX_NUMBER:
+                return f"{key} is {value!r:.40}, expected a number"
+            continue
+        texts = value if key in entry.LISTS and isinstance(value, list) else [value]
+        if (key in entry.LISTS) != (texts is value) or not all(isinstance(text, str) for text in texts):
+            return f"{key} is {value!r:.40}, expected {'a list of strings' if key in entry.LISTS else 'a string'}"
+        if any(_HALVES.search(text) for text in texts):
+            return f"{key} is {value!r:.40}, which holds half a character"
+    return None
+
+
+def _whole(value: Any) -> Any:
+    # half characters come from terminals that are not UTF-8, and have no UTF-8 themselves
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return [_whole(item) for item in value] if isinstance(value, tuple) else value
+
 
 NAME = "corank.db"
 """Name of the database next to a judged file."""
@@ -113,7 +299,6 @@ class Journal(ABC, Generic[E]):
 
     @property
     def id(self) -> str:
-        """Id of the project."""
         assert self.project is not None, "a session sets the project"
         return self.project.id
 
@@ -149,7 +334,6 @@ class Journal(ABC, Generic[E]):
         self.refresh()
 
     def find(self, wanted: str, file: str) -> Project | None:
-        """Find the project of a content."""
         projects = [item for item in self.store.projects() if item.kind == self.kind]
         for project in projects:
             known = project.settings.get("files")
@@ -159,7 +343,6 @@ class Journal(ABC, Generic[E]):
         return next((item for item in named if self.shares(self.store.payload(item.id))), None)
 
     def append(self, entry: E) -> None:
-        """Append an entry. When this returns, it is on the disk; when it raises, nothing is stored."""
         self.extend([entry])
 
     def extend(self, entries: Iterable[E]) -> None:
@@ -174,7 +357,6 @@ class Journal(ABC, Generic[E]):
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the answers that are new, whoever gave them and wherever."""
         for answer in self.store.answers(self.id, after=self.last):
             entry = read_entry(self.entry, answer.entry, f"answer {answer.number}")
             if not entry.time:
@@ -185,7 +367,6 @@ class Journal(ABC, Generic[E]):
             self.last = answer.number
 
     def by_judge(self) -> dict[str, list[E]]:
-        """Return the entries of all judges."""
         result: dict[str, list[E]] = {}
         for judge, entry in self.log:
             result.setdefault(judge, []).append(entry)
@@ -195,16 +376,7 @@ class Journal(ABC, Generic[E]):
         """
         Add the answers of files of JSON lines, one file for each judge; a file that was added before changes nothing.
         """
-        rows = []
-        for path in paths:
-            content = read_regular(path)
-            digest = hashlib.sha256(content).hexdigest()[:12]
-            entries = read_journal(self.entry, content, path)
-            judges = list(dict.fromkeys(judge for judge, _ in entries))
-            entries.sort(key=lambda row: judges.index(row[0]))
-            for number, (judge, given) in enumerate(entries, 1):
-                item, entry = self.completed(given)
-                rows.append((judge, item, entry_values(entry), f"journal-{digest}-{number}", entry.time))
+        rows = [row for path in paths for row in rows_of_file(self.entry, read_regular(path), path, self.completed)]
         n_new = self.store.append_all(self.id, rows) if rows else 0
         self.refresh()
         return n_new
@@ -222,7 +394,6 @@ class Journal(ABC, Generic[E]):
         return f"{n_new} answers of {folder} were added to {self.store.address}; the files stay as they are."
 
     def change_settings(self, **settings: Any) -> None:
-        """Change settings of the project."""
         old = self.store.project(self.id) or self.project
         assert old is not None
         new = replace(old, settings={**old.settings, **settings})
@@ -235,11 +406,9 @@ class Journal(ABC, Generic[E]):
         return self.store.claim(self.id, self.judge, candidates, self.last)
 
     def held_by_others(self) -> set[str]:
-        """Return what other judges hold."""
         return {item for item, judge in self.store.holds(self.id) if judge != self.judge}
 
     def release(self) -> None:
-        """Hold nothing any more."""
         if self._has_claimed:
             self.store.release(self.id, self.judge)
             self._has_claimed = False

@@ -1,10 +1,10 @@
 """
 Tables and their versions, and checksums by which damage of rows and of the write-ahead log of SQLite is found.
 
-A numbered function leads from each version to the next. Here are the tables of projects and answers. Other apps define
-their own as `AppTables` and call `Database.install`; the database only runs them and keeps a version for each. A
-database of an older version is copied before it is changed (`SqliteDatabase`). A newer one is refused. PostgreSQL has
-checksums of pages (``initdb --data-checksums``), so its tables get none of these.
+Here are the tables of projects and answers. Other apps define their own as `AppTables`, by numbered functions that lead
+from each version to the next, and call `Database.install`; the database only runs them and keeps a version for each. A
+database of 0.2 is copied before it is changed (`SqliteDatabase`). A newer one is refused. PostgreSQL has checksums of
+pages (``initdb --data-checksums``), so its tables get none of these.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -242,6 +243,16 @@ def is_secret(secret: str, expected: str | None) -> bool:
     return is_equal and expected is not None
 
 
+def utc_now() -> str:
+    """Return the present time, as entries and tables have it; rows of 0.2 end with ``+00:00``."""
+    return format_time(datetime.now(UTC))
+
+
+def format_time(time: datetime) -> str:
+    """Return a time as text."""
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 TYPES = {
     "sqlite": {
         "number": "INTEGER PRIMARY KEY AUTOINCREMENT", "key": "INTEGER PRIMARY KEY", "bytes": "BLOB", "real": "REAL",
@@ -253,68 +264,32 @@ TYPES = {
 }  # fmt: skip
 """Types of columns that are spelt differently, by dialect."""
 
-_FIRST = """
+_TABLES = """
 CREATE TABLE projects (id TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, settings TEXT NOT NULL,
     created TEXT NOT NULL, is_archived INTEGER NOT NULL);
 CREATE TABLE files (project TEXT NOT NULL REFERENCES projects (id), name TEXT NOT NULL, type TEXT NOT NULL,
     content {bytes} NOT NULL, PRIMARY KEY (project, name));
 CREATE TABLE judges (id TEXT PRIMARY KEY, project TEXT REFERENCES projects (id), name TEXT NOT NULL,
-    token_hash TEXT NOT NULL, created TEXT NOT NULL, is_revoked INTEGER NOT NULL, UNIQUE (project, name));
+    token_hash TEXT NOT NULL, created TEXT NOT NULL, is_revoked INTEGER NOT NULL,
+    is_opened INTEGER NOT NULL DEFAULT 0, UNIQUE (project, name));
 CREATE TABLE answers (number {number}, project TEXT NOT NULL REFERENCES projects (id), judge TEXT NOT NULL,
     client_id TEXT NOT NULL, item TEXT NOT NULL, action TEXT NOT NULL, entry TEXT NOT NULL, time TEXT NOT NULL,
-    UNIQUE (project, judge, client_id));
+    version TEXT NOT NULL DEFAULT '', UNIQUE (project, judge, client_id));
 CREATE INDEX answers_in_order ON answers (project, number);
 CREATE TABLE holds (project TEXT NOT NULL, item TEXT NOT NULL, judge TEXT NOT NULL, until {real} NOT NULL,
-    PRIMARY KEY (project, item, judge))
+    PRIMARY KEY (project, item, judge));
+CREATE TABLE imports (id TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, created TEXT NOT NULL,
+    stage TEXT NOT NULL, share {real} NOT NULL, attempts INTEGER NOT NULL, project TEXT REFERENCES projects (id),
+    error TEXT NOT NULL);
+CREATE TABLE import_files (import TEXT NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, content {bytes} NOT NULL,
+    PRIMARY KEY (import, number))
 """
-
-
-def _create(execute: Execute, types: dict[str, str]) -> None:
-    """Version 1: projects, files, judges, answers and holds."""
-    for statement in _FIRST.split(";"):
-        execute(statement.format(**types))
-    execute(f"INSERT INTO meta (key, value) VALUES ('database', '{secrets.token_hex(8)}')")
-
-
-def _add_version(execute: Execute, types: dict[str, str]) -> None:
-    """Version 2: answers name the version of the software that stored them."""
-    execute("ALTER TABLE answers ADD COLUMN version TEXT NOT NULL DEFAULT ''")
-
-
-def _add_imports(execute: Execute, types: dict[str, str]) -> None:
-    """Version 3: uploads that are still being read, and which links were opened."""
-    execute("ALTER TABLE judges ADD COLUMN is_opened INTEGER NOT NULL DEFAULT 0")
-    execute("UPDATE judges SET is_opened = 1")  # all who are signed in stay so
-    execute(
-        "CREATE TABLE imports (id TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, created TEXT NOT NULL, "
-        f"stage TEXT NOT NULL, share {types['real']} NOT NULL, attempts INTEGER NOT NULL, "
-        "project TEXT REFERENCES projects (id), error TEXT NOT NULL)"
-    )
-    execute(
-        "CREATE TABLE import_files (import TEXT NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, "
-        f"content {types['bytes']} NOT NULL, PRIMARY KEY (import, number))"
-    )
-
-
-def _nothing(execute: Execute, types: dict[str, str]) -> None:
-    """Version 4 added the tables of the service, which it creates itself since version 6 (`AppTables`)."""
-
-
-def _add_checksums(execute: Execute, types: dict[str, str]) -> None:
-    """Version 5: checksums of rows, in SQLite."""
-    if types is TYPES["sqlite"]:
-        for table in TABLES:
-            add_checksums(execute, table)
-
-
-Step = Callable[[Execute, dict[str, str]], None]
-"""Changes a database; gets the function that runs statements, and `TYPES` of the dialect."""
-MIGRATIONS: tuple[Step, ...] = (_create, _add_version, _add_imports, _nothing, _add_checksums, _nothing)
-"""Number k, from 0, leads from version k to version k + 1."""
-
-VERSION = len(MIGRATIONS)
+VERSION, OLDEST = 6, 5
+"""Version of the tables, and that of 0.2, which differs by having no version of the service's tables (`AppTables`)."""
 TABLES = ("meta", "projects", "files", "judges", "answers")
 """Tables whose rows have checksums; the others hold questions that wait and uploads that are being read."""
+Step = Callable[[Execute, dict[str, str]], None]
+"""Changes tables; gets the function that runs statements, and `TYPES` of the dialect."""
 
 
 class AppTables(NamedTuple):
@@ -322,7 +297,7 @@ class AppTables(NamedTuple):
 
     name: str  # of the app
     tables: tuple[str, ...]  # names; in SQLite their rows get checksums
-    steps: tuple[Step, ...]  # as `MIGRATIONS`
+    steps: tuple[Step, ...]  # number k, from 0, leads from version k to version k + 1
     # called after rows of a damaged database were copied, with their numbers by table
     after_recovery: Callable[[Execute, Mapping[str, int]], None] = lambda db, n_rows: None
 
@@ -339,16 +314,24 @@ def version_of(connection: Any, dialect: str, app: str = "") -> int:
     return int(row[0]) if row else 0
 
 
-def migrate(connection: Any, dialect: str, to: int = VERSION) -> None:
-    """Bring a database to a version, inside the caller's transaction."""
-    version = version_of(connection, dialect)
+def migrate(connection: Any, dialect: str) -> None:
+    """Create the tables, or bring them to the present version, inside the caller's transaction."""
+    version, execute = version_of(connection, dialect), connection.execute
     _require_known("the database has", version, VERSION)
-    if version >= to:
+    if version == VERSION:
         return
-    connection.execute("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    for number in range(version, to):
-        MIGRATIONS[number](connection.execute, TYPES[dialect])
-    _set_version(connection, dialect, "", to)
+    if 0 < version < OLDEST:
+        raise InputError(
+            f"the database has version {version}, from before corank 0.2; open it once with corank 0.2 to migrate it."
+        )
+    if not version:
+        execute("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        for statement in _TABLES.split(";"):
+            execute(statement.format(**TYPES[dialect]))
+        execute(f"INSERT INTO meta (key, value) VALUES ('database', '{secrets.token_hex(8)}')")
+        for table in TABLES if dialect == "sqlite" else ():
+            add_checksums(execute, table)
+    _set_version(connection, dialect, "", VERSION)
 
 
 def install(connection: Any, dialect: str, app: AppTables) -> None:

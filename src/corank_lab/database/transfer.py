@@ -1,18 +1,24 @@
-"""Projects as files, and uploads that take long to read."""
+"""Projects as files, and what is sound of a damaged database."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import sqlite3
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from corank.data import ZIP_DAMAGE, current_budget, read_member, require_plausible_size
-from corank.errors import InputError
+from corank.data import ZIP_DAMAGE, atomic_folder, current_budget, read_member, require_plausible_size
+from corank.errors import InputError, reason
+from corank_lab.database.backends import SqliteDatabase
+from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database, Project
-from corank_lab.database.entries import utc_now
+from corank_lab.database.schema import TABLES, AppTables, add_function, columns_of, log_damage, readable
 
 FORMAT = 1
 _FILE = re.compile(r"[^\\\x00-\x1f\x7f]{0,300}")
@@ -92,90 +98,80 @@ def _read_json(archive: zipfile.ZipFile, member: str) -> str:
     return text
 
 
-MAX_ATTEMPTS = 3
-"""Number of times that reading begins, such as after the server was killed."""
+class Recovered(NamedTuple):
+    """What `recover` copied."""
+
+    n_rows: Counter[str]  # number of rows of each table
+    lost: list[str]  # a sentence part for each row that was not copied, or for the part of a table that cannot be read
 
 
-class Import(NamedTuple):
-    """An upload."""
-
-    id: str  # text for addresses
-    kind: str  # kind of work, or "project" for a saved project
-    name: str  # of the project; empty for the default
-    stage: str  # what is being done
-    share: float  # done so far, from 0 to 1
-    attempts: int  # number of times that reading began
-    project: str | None  # id of the project, as soon as it is there
-    error: str  # why there will be none
-
-
-_COLUMNS = "id, kind, name, stage, share, attempts, project, error"
-
-
-def add_import(store: Database, id: str, kind: str, name: str, files: Sequence[tuple[str, bytes]]) -> None:
-    """Store an upload; one that is stored already is left as it is."""
-    if find_import(store, id) is not None:
-        return
-    now = utc_now()
-    store.write(
-        (
-            "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "
-            "VALUES (?, ?, ?, ?, 'wait', 0, 0, NULL, '') ON CONFLICT DO NOTHING",
-            id, kind, name, now,
-        ),
-        *(
-            (
-                "INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                id, number, file, content,
-            )
-            for number, (file, content) in enumerate(files)
-        ),
-    )  # fmt: skip
+def recover(path: Path, folder: Path, *, apps: Sequence[AppTables] = (), overwrite: bool = False) -> Recovered:
+    """Copy all sound rows of a database, which is opened for reading only."""
+    if not path.is_file():
+        raise InputError(f"{path} is not a file; pass the damaged database, or its folder.")
+    try:
+        # immutable: SQLite adds no files beside it, but reads no write-ahead log either
+        wal = Path(f"{path}-wal")
+        how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+        # the thread that writes also reads
+        opened = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
+        with closing(opened) as source, atomic_folder(folder, overwrite=overwrite) as scratch:
+            source.execute("PRAGMA writable_schema = ON")  # skips damaged definitions; the file stays as it is
+            add_function(source)
+            source.text_factory = _text
+            names = (*TABLES, *(table for app in apps for table in app.tables))
+            tables = {table: columns_of(source.execute, table) for table in names}
+            with SqliteDatabase(scratch / "corank.db") as store:
+                for app in apps:
+                    store.install(app)
+                result = store.run(lambda db: _copy(source, tables, db, apps))
+            if not result.n_rows:
+                raise InputError(f"nothing can be read of {path}; restore it from a copy.")
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise InputError(f"nothing can be read of {path} ({reason(error)}); restore it from a copy.") from None
+    damage = log_damage(path)
+    if damage:
+        result.lost.append(damage)
+    return result
 
 
-def find_import(store: Database, id: str) -> Import | None:
-    """Return an upload."""
-    rows = store.read(f"SELECT {_COLUMNS} FROM imports WHERE id = ?", id)
-    return Import(*rows[0]) if rows else None
+def _copy(
+    source: sqlite3.Connection, tables: dict[str, list[str]], db: Statements, apps: Sequence[AppTables]
+) -> Recovered:
+    n_rows: Counter[str] = Counter()
+    lost = []
+    for table, columns in tables.items():
+        if not columns:  # a database of an older version
+            continue
+        marks = ", ".join("?" * len(columns))
+        for number, is_whole, values in readable(source, table, columns):
+            if values is None:
+                lost.append(f"{table}: rows from {number} on, of which some cannot be read")
+                continue
+            try:
+                if not is_whole:
+                    raise ValueError
+                if table == "meta" and values[0] != "database":  # of the format, not of the content
+                    continue
+                if not n_rows[table]:  # a new database has rows of its own
+                    db(f"DELETE FROM {table}" + " WHERE key = 'database'" * (table == "meta"))
+                db(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", *values)
+                n_rows[table] += 1
+            except (ValueError, sqlite3.IntegrityError):
+                lost.append(_name(table, number, dict(zip(columns, values, strict=True))))
+    for app in apps:
+        app.after_recovery(db, n_rows)
+    return Recovered(n_rows, lost)
 
 
-def unfinished_imports(store: Database) -> list[Import]:
-    """Return the uploads that have neither a project nor an error, the oldest first."""
-    result = f"SELECT {_COLUMNS} FROM imports WHERE project IS NULL AND error = '' ORDER BY created, id"
-    return [Import(*row) for row in store.read(result)]
+def _name(table: str, number: int, values: dict[str, Any]) -> str:
+    if table == "answers":
+        return f"answer {number}, of {values['judge']!r:.60} on {values['item']!r:.60}"
+    return f"{table}: row {number}"
 
 
-def files_of_import(store: Database, id: str) -> list[tuple[str, bytes]]:
-    """Return name and content of each file."""
-    rows = store.read("SELECT name, content FROM import_files WHERE import = ? ORDER BY number", id)
-    return [(str(name), bytes(content)) for name, content in rows]
-
-
-def begin_import(store: Database, id: str) -> None:
-    """Count an attempt."""
-    store.write(("UPDATE imports SET attempts = attempts + 1, stage = 'wait', share = 0 WHERE id = ?", id))
-
-
-def report_import(store: Database, id: str, stage: str, share: float) -> None:
-    """Store how far an upload is."""
-    store.write(("UPDATE imports SET stage = ?, share = ? WHERE id = ? AND project IS NULL", stage, share, id))
-
-
-def fail_import(store: Database, id: str, error: str) -> None:
-    """Store why an upload does not become a project, and forget its files."""
-    store.write(
-        ("UPDATE imports SET error = ? WHERE id = ? AND project IS NULL", error, id),
-        ("DELETE FROM import_files WHERE import = ?", id),
-    )
-
-
-def decide(store: Database, id: str, kind: str, name: str, files: Sequence[tuple[str, bytes]]) -> None:
-    """Store what an upload is for, with its files as corrected, so that it can be read."""
-    store.write(
-        ("UPDATE imports SET kind = ?, name = ? WHERE id = ? AND project IS NULL", kind, name, id),
-        ("DELETE FROM import_files WHERE import = ?", id),
-        *(
-            ("INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?)", id, number, file, content)
-            for number, (file, content) in enumerate(files)
-        ),
-    )
+def _text(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:  # no column of a sound row
+        return None

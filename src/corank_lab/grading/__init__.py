@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corank_lab.grading.export import GradingFeatures, grading_features
-from corank_lab.grading.reading import pool_from_index, read_grading_task
+from corank_lab.grading.reading import read_grading_task
 from corank_lab.grading.session import AlphaInterval, GradingSession, alpha_interval
 from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask, Judgement
 
@@ -18,6 +18,5 @@ __all__ = [
     "Judgement",
     "alpha_interval",
     "grading_features",
-    "pool_from_index",
     "read_grading_task",
 ]

@@ -1,5 +1,5 @@
 """
-Judgement lists for other tools: TREC qrels, LETOR, Quepid, OpenSearch and Elasticsearch; and features of documents.
+Judgement lists for other tools: TREC qrels, Quepid, OpenSearch and Elasticsearch; and features of documents.
 
 Features are numeric columns of the table, the given order, and words that query and text share. Words of query q and
 document d, with tf, idf and lengths counted over the documents of the task:
@@ -10,24 +10,14 @@ document d, with tf, idf and lengths counted over the documents of the task:
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.data import (
-    JUDGEMENT_WRITERS,
-    JudgementList,
-    as_texts,
-    blank_before_formula,
-    csv_text,
-    encode_name,
-    write_letor,
-)
+from corank.data import JUDGEMENT_WRITERS, JudgementList, as_texts, csv_text, encode_name
 from corank.errors import InputError
 from corank_lab.grading.session import GradingSession, judges_in_order
 from corank_lab.grading.task import GradingTask, title_column
@@ -68,33 +58,11 @@ def _query_texts(session: GradingSession) -> dict[str, str]:
     return {query.id: query.text for query in session.task.queries}
 
 
-def _text(judgements: JudgementList, format: str, name: str = "", index: str = "") -> str:
-    return JUDGEMENT_WRITERS[format](judgements, name, index)[0]
-
-
-def as_qrels(session: GradingSession) -> str:
-    """Return TREC qrels: query, 0, document, grade."""
-    return _text(_final(session), "qrels")
-
-
 def as_queries(session: GradingSession) -> str:
     """Return the text of each query of the qrels, as a table."""
     rows: list[list[object]] = [["qid", "query", "information_need"]]
     rows += [[encode_name(query.id), query.text, query.need] for query in session.task.queries]
     return csv_text(rows)
-
-
-def as_letor(session: GradingSession, features: GradingFeatures) -> bytes:
-    """Return LETOR text with the features of the graded documents."""
-    result = _final(session)
-    assert result.qid is not None
-    rows = np.flatnonzero(~np.isnan(session.final()))
-    # a sign # would begin the comment of a line
-    qid, docids = ([encode_name(id_).replace("#", "%23") for id_ in ids] for ids in (result.qid, result.docids))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "grades.txt")
-        write_letor(path, features.X[rows], result.y, np.array(qid), [f"docid = {docid}" for docid in docids])
-        return path.read_bytes()
 
 
 def as_features(session: GradingSession, features: GradingFeatures) -> str:
@@ -104,17 +72,6 @@ def as_features(session: GradingSession, features: GradingFeatures) -> str:
     for item, grade, values in zip(task.documents, session.final().tolist(), features.X.tolist(), strict=True):
         rows.append([task.queries[item.query].id, item.id, int(grade) if grade == grade else "", *values])
     return csv_text(rows)
-
-
-def as_quepid_csv(session: GradingSession) -> str:
-    """Return the CSV of Quepid: query, docid, rating; queries without a grade have an empty docid."""
-    result = _final(session)
-    assert result.qid is not None
-    graded = set(result.qid.tolist())
-    rows: list[list[object]] = [
-        [blank_before_formula(query.text), "", ""] for query in session.task.queries if query.id not in graded
-    ]
-    return _text(result, "quepid") + csv_text(rows, keep_formulas=True)
 
 
 def as_quepid_book(session: GradingSession, name: str) -> str:
@@ -148,21 +105,41 @@ def as_quepid_book(session: GradingSession, name: str) -> str:
     return json.dumps(book, indent=1)
 
 
-def as_opensearch(session: GradingSession, name: str) -> str:
-    """Return a judgement list of OpenSearch's Search Relevance Workbench."""
-    return _text(_final(session), "opensearch", name)
+class GradingExport(NamedTuple):
+    """A file of judgements."""
+
+    label: str
+    suffix: str  # end of its name
+    media_type: str
+    make: Callable[[GradingSession, str, str], str]  # of a session, the name of the list and the index
 
 
-def as_rank_eval(session: GradingSession, index: str = "documents") -> str:
-    """Return a request of Elasticsearch's `_rank_eval` with the graded documents."""
-    return _text(_final(session), "rank-eval", index=index)
+def _final_as(format: str) -> Callable[[GradingSession, str, str], str]:
+    return lambda session, name, index: JUDGEMENT_WRITERS[format](_final(session), name, index)[0]
 
 
-def as_judgements(session: GradingSession) -> str:
-    """Return all answers as a table: query, docid, rating, judge; rating is empty for "unrateable" and "later"."""
-    return _text(_answers(session), "table")
-
-
+EXPORTS = {
+    "qrels": GradingExport("Final grades, TREC qrels", "qrels.txt", "text/plain", _final_as("qrels")),
+    "queries": GradingExport(
+        "Queries of the qrels (CSV)", "queries.csv", "text/csv", lambda session, *_: as_queries(session)
+    ),
+    "quepid": GradingExport("Final grades, Quepid CSV", "quepid.csv", "text/csv", _final_as("quepid")),
+    "book": GradingExport(
+        "All answers, Quepid book (JSON)", "book.json", "application/json",
+        lambda session, name, _: as_quepid_book(session, name),
+    ),
+    "opensearch": GradingExport(
+        "Final grades, OpenSearch workbench (JSON)", "opensearch.json", "application/json", _final_as("opensearch")
+    ),
+    "rank_eval": GradingExport(
+        "Final grades, Elasticsearch _rank_eval (JSON)", "rank-eval.json", "application/json", _final_as("rank-eval")
+    ),
+    "judgements": GradingExport(
+        "All answers with judges (CSV)", "judgements.csv", "text/csv",
+        lambda session, *_: JUDGEMENT_WRITERS["table"](_answers(session), "", "")[0],
+    ),
+}  # fmt: skip
+"""Files of judgements, by name."""
 SCORES = ("score", "_score", "bm25")
 """Names of columns that hold the score of a search engine, for the order before learning."""
 RANK = "rank discount"

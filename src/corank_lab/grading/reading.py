@@ -1,4 +1,4 @@
-"""Read queries and documents to grade: tables, CSV and books of Quepid, TREC runs with texts, and indexes."""
+"""Read queries and documents to grade: tables, CSV and books of Quepid, and TREC runs with texts."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
     """Read queries, documents and grades that they have already."""
     if any(suffix_of(entry) == ".index" for entry in (path, *more_paths)):
         raise InputError(
-            "an index is opened by the command line: corank lab --grade queries.csv --index wiki.index --texts "
-            "documents.jsonl."
+            "an index keeps no texts; search it with corank search wiki.index --queries queries.tsv -o bm25.run, and "
+            "send the run with a table of the documents."
         )
     first, *rest = sorted([path, *more_paths], key=lambda item: suffix_of(item) in _TABLES)
     if suffix_of(first) not in _TABLES and suffix_of(first) != ".json":
@@ -192,51 +192,6 @@ def _queries(columns: Sequence[str], qid: str, rows: LocatedRows) -> dict[str, s
     return {id: _text(row.get(other)) or id for _, row in rows if (id := _text(row.get(qid)))}
 
 
-def read_queries(path: Path) -> dict[str, str]:
-    """Read queries."""
-    if suffix_of(path) not in (".csv", ".parquet"):
-        from corank.text import read_texts
-
-        return read_texts(path)
-    columns, rows = _rows(path)
-    qid = ColumnChoice(y=False).roles(columns, path).qid
-    result = {} if qid is None else _queries(columns, qid, rows)
-    if qid is None or not result:
-        raise InputError(f"{path} has no queries ({', '.join(columns[:8])}); name the columns qid and query_text.")
-    return result
-
-
-def pool_from_index(queries: Mapping[str, str], index: Path, texts: Sequence[Path], depth: int = 20) -> GradingTask:
-    """Search an index by BM25 for each query, and collect the first documents."""
-    from corank.text import BM25, open_corpus, read_document_fields
-
-    corpus = open_corpus(index)
-    if not texts:
-        raise InputError(
-            f"{index} keeps word counts, not texts; pass the documents of which it was made, so that judges can read "
-            "them (--texts documents.jsonl)."
-        )
-    hits = BM25().to_index(corpus).search(list(queries.values()), depth)
-    wanted = set(map(str, corpus.ids[np.unique(hits.documents[hits.documents >= 0])]))
-    if not wanted:
-        raise InputError(f"no query shares a word with a document of {index}; check the {len(queries)} queries.")
-    fields = {name: matches for path in texts for name, matches in read_document_fields(path) if name in wanted}
-    absent = sorted(wanted - set(fields))
-    if absent:
-        raise InputError(
-            f"{len(absent)} of {len(wanted)} documents that were found, such as {absent[0]!r}, are not in "
-            f"{', '.join(map(str, texts))}; pass all documents of which {index} was made."
-        )
-    builder, scores = TaskBuilder(str(index)), []
-    builder.has_order = True
-    for (id, text), row, values in zip(queries.items(), hits.documents, hits.scores, strict=True):
-        for number, score in zip(row[row >= 0].tolist(), values.tolist(), strict=False):
-            name = str(corpus.ids[number])
-            builder.add(str(index), id, text, "", name, fields[name], "")
-            scores.append(score)
-    return builder.result(np.array(scores)[:, None], ["bm25"]).task
-
-
 class TaskBuilder:
     """Collects queries, documents and grades."""
 
@@ -272,7 +227,6 @@ class TaskBuilder:
         return True
 
     def grade(self, where: str, query: str, document: str, grade: str, judge: str, text: str = "") -> None:
-        """Add a grade."""
         try:
             number = float(grade)
         except ValueError:
@@ -286,12 +240,10 @@ class TaskBuilder:
         self._known.append((judge, GradingEntry("grade", id, document, str(int(number)), text, "file")))
 
     def other(self, query: str, document: str, action: str, judge: str, text: str) -> None:
-        """Add an answer without a grade."""
         id = self._made[self._queries[query]].id
         self._known.append((judge, GradingEntry(action, id, document, "", text, "file")))
 
     def result(self, X: Any = None, columns: Sequence[str] = (), scale: GradingScale | None = None) -> GradingFile:
-        """Return what was collected."""
         if not self._documents:
             raise InputError(f"{self._path} has no documents; expected a query and a document in each row.")
         default = GradingScale()

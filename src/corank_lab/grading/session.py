@@ -99,7 +99,6 @@ class GradingSession:
         self._log: dict[str, list[tuple[int, Judgement | None, Judgement]]] = {}
 
     def add(self, judge: str, entry: GradingEntry) -> None:
-        """Apply an entry of a judge."""
         mine, log = self.judges.setdefault(judge, {}), self._log.setdefault(judge, [])
         if entry.action == "undo":
             if log:
@@ -115,7 +114,6 @@ class GradingSession:
         self._set(mine, number, new)
 
     def number(self, entry: GradingEntry) -> int:
-        """Return the number of the document of an entry."""
         result = self.task.number.get(json.dumps([entry.query, entry.document]))
         if result is None:
             raise entry.unknown(f"{entry.query}/{entry.document}", f"{len(self.task.documents)} documents")
@@ -128,7 +126,6 @@ class GradingSession:
         return sum(kept) + len(self.settled)
 
     def last(self, judge: str) -> int | None:
-        """Return the document of the judge's last answer."""
         log = self._log.get(judge)
         return log[-1][0] if log else None
 
@@ -158,7 +155,6 @@ class GradingSession:
         return list(result.values())
 
     def list_of(self, number: int) -> list[int]:
-        """Return the result list of a document."""
         wanted = self._needed > 0
         wanted[number] = True
         result = np.flatnonzero((self._list == self._list[number]) & wanted)
@@ -203,7 +199,6 @@ class GradingSession:
         return np.asarray(kept[suggest(model, X[kept], y[kept], qid[kept], AHEAD, strategy, random_state=0)])
 
     def install(self, ahead: NDArray[np.int64]) -> None:
-        """Use the result of `suggest`."""
         self._ahead = ahead
 
     def final(self, rule: str = "median") -> NDArray[np.float64]:
@@ -221,7 +216,6 @@ class GradingSession:
         return result
 
     def grades(self) -> list[dict[str, int]]:
-        """Return the grades of each document by judge."""
         table: list[dict[str, int]] = [{} for _ in self.task.documents]
         for judge, mine in self.judges.items():
             for number, item in mine.items():
@@ -264,7 +258,6 @@ class GradingSession:
         return int(entry.grade)
 
     def _rows(self) -> Any:
-        """Features of the documents; words of the texts if there are none."""
         if self.task.X.shape[1]:
             X, deviation = self.task.X, self.task.X.std(axis=0)
             varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)  # not only by rounding

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
-from corank_lab.database.entries import JournalEntry
+from corank_lab.database.journal import JournalEntry
 
 DEFAULT_SCALE = ((0, "Poor"), (1, "Fair"), (2, "Good"), (3, "Perfect"))
 
@@ -50,7 +50,6 @@ class GradingScale:
         return cls(tuple(grade for grade, _ in pairs), tuple(label for _, label in pairs))
 
     def lines(self) -> str:
-        """Return the scale as text, one grade per line."""
         return "\n".join(f"{grade} = {label}" for grade, label in zip(self.grades, self.labels, strict=True))
 
 
@@ -127,7 +126,6 @@ class GradingTask:
         return {key: i for i, key in enumerate(self.keys)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the task as JSON values."""
         return {
             "queries": [[item.id, item.text, item.need] for item in self.queries],
             "documents": [
@@ -140,7 +138,6 @@ class GradingTask:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> GradingTask:
-        """Return the task of JSON values."""
         queries = [GradingQuery(*value) for value in values["queries"]]
         documents = [GradingDocument(*value) for value in values["documents"]]
         X, has_order = np.array(values["X"], dtype=np.float64), bool(values.get("has_order"))  # absent before 0.2

@@ -1,32 +1,153 @@
-"""The application: one table of routes, and one path that every request takes."""
+"""The application: what all pages share, who may see what, one table of routes, one path that every request takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, NamedTuple
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
+from corank import __version__
 from corank.errors import InputError, reason
 from corank_lab.database.connections import DatabaseError, LostError
-from corank_lab.database.database import Database
-from corank_lab.http import MEGABYTE, SAFE, Endpoint, HTTPError, SecurityMiddleware, answer, make_app
-from corank_lab.pages import pages_everyone, pages_owner
+from corank_lab.database.database import Database, Judge, Project
+from corank_lab.http import MEGABYTE, SAFE, AttemptLimit, Endpoint, HTTPError, SecurityMiddleware, make_app
 from corank_lab.pages.grading import GradeWorkspace
+from corank_lab.pages.imports import STAGES, TASKS, Importer
+from corank_lab.pages.markup import one_line
 from corank_lab.pages.preferences import PreferenceWorkspace
 from corank_lab.pages.screening import ScreenWorkspace
-from corank_lab.pages.site import MISSING, PageRequest, Permission, Site, judges_of, permit, tokens_of
 from corank_lab.pages.uploads import MAX_FILES, UploadedFile, file_name
-from corank_lab.pages.workspaces import Workspace
+from corank_lab.pages.workspaces import Workspace, Workspaces
 
 KINDS: Mapping[str, type[Workspace]] = {
-    "screen": ScreenWorkspace, "compare": PreferenceWorkspace, "grade": GradeWorkspace,
-}  # fmt: skip
+    kind.kind: kind for kind in (ScreenWorkspace, PreferenceWorkspace, GradeWorkspace)
+}
 """Kinds of work."""
+MISSING = "Not found"
+ANSWERED = {
+    "left": "left is better", "right": "right is better", "equal": "equally good", "bad": "both bad",
+    "skip": "cannot say", "grade": "graded", "unrateable": "cannot be rated", "later": "put aside",
+    "relevant": "included", "not": "excluded", "duplicate": "duplicate",
+}  # fmt: skip
+"""Words for answers, by action."""
+FRAGMENT = "x-corank"
+"""Header by which the script asks for the main part of the next page instead of a redirect."""
+
+
+class Site:
+    """What all pages share."""
+
+    def __init__(self, store: Database, kinds: Mapping[str, type[Workspace]]) -> None:
+        self.store = store
+        self.workspaces = Workspaces(store, kinds)
+        self.importer = Importer(store)
+        # cookies of one host are shared by all ports, so each database has its own
+        self.cookie = f"corank_{store.database_id[:8]}"
+        self.attempts = AttemptLimit()
+        # a browser with a replaced link sends its cookie with every request, so that more are allowed
+        self.cookie_attempts = AttemptLimit(60)
+        self.templates = Environment(
+            loader=PackageLoader("corank_lab.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+            lstrip_blocks=True, extensions=["jinja2.ext.i18n"],
+        )  # fmt: skip
+        self.templates.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
+        self.templates.globals.update(version=__version__, kinds=kinds, answered=ANSWERED, tasks=TASKS, stages=STAGES)
+        self.templates.filters.update(one_line=one_line, share=_share, when=_when, seconds=_seconds, signed=_signed)
+        self.templates.tests["begins"] = str.startswith
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        return HTMLResponse(self.templates.get_template(template).render(**values), status)
+
+
+@dataclass
+class PageRequest:
+    """One request, after it was permitted."""
+
+    site: Site  # what all pages share
+    request: Request  # the request
+    judge: Judge | None = None  # who makes it; None on public pages
+    judges: Sequence[Judge] = ()  # all links that were opened in the browser
+    project: Project | None = None  # the project in the address
+    form: Mapping[str, str] = field(default_factory=dict)  # text fields
+    files: Sequence[UploadedFile] = ()  # uploaded files
+
+    @property
+    def me(self) -> Judge:
+        assert self.judge is not None
+        return self.judge
+
+    @property
+    def here(self) -> Project:
+        assert self.project is not None
+        return self.project
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.site.workspaces.get(self.here)
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        frame = {
+            "me": self.judge, "project": self.project, "is_owner": any(item.is_owner for item in self.judges),
+            "is_fragment": FRAGMENT in self.request.headers, "here": self.request.url.path,
+        }  # fmt: skip
+        return self.site.render(template, status, **frame, **values)
+
+    def go(self, address: str) -> Response:
+        return RedirectResponse(address, 303)
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of the browser, the newest first."""
+        return [item for item in self.request.cookies.get(self.site.cookie, "").split(_SEPARATOR) if item][:MAX_TOKENS]
+
+    def set_tokens(self, response: Response, tokens: Sequence[str]) -> None:
+        kept = _SEPARATOR.join(list(dict.fromkeys(tokens))[:MAX_TOKENS])
+        response.set_cookie(
+            self.site.cookie, kept, max_age=COOKIE_DAYS * 86400 if kept else 0, path="/",
+            secure=self.request.url.scheme == "https", httponly=True, samesite="strict",
+        )  # fmt: skip
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+def _when(time: str) -> str:
+    """Return a time in UTC; the script shows it in the reader's time zone."""
+    return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _signed(value: float) -> str:
+    """Return a number with its sign; a rounded zero has none."""
+    shown = f"{value:+.2f}".replace("-", "−")
+    return "0.00" if float(f"{value:.2f}") == 0.0 else shown
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+
+
+MAX_TOKENS = 12
+COOKIE_DAYS = 60
+_SEPARATOR = "~"
+
+
+class Permission(Enum):
+    """What a route requires."""
+
+    PUBLIC = "nothing"
+    MEMBER = "any valid link"
+    JUDGE = "a link of this project, or the owner's"
+    OWNER = "the owner's link"
 
 
 class Route(NamedTuple):
@@ -38,43 +159,49 @@ class Route(NamedTuple):
     page: Callable[[PageRequest], Response]  # function of a `PageRequest`
 
 
-ROUTES: tuple[Route, ...] = (
-    Route("GET", "/health", Permission.PUBLIC, pages_everyone.health),
-    Route("GET", "/static/{name}", Permission.PUBLIC, pages_everyone.static),
-    Route("GET", "/enter", Permission.PUBLIC, pages_everyone.enter),
-    Route("POST", "/leave", Permission.MEMBER, pages_everyone.leave),
-    Route("GET", "/", Permission.MEMBER, pages_everyone.home),
-    Route("POST", "/projects", Permission.OWNER, pages_everyone.add_project),
-    Route("GET", "/imports/{upload}", Permission.OWNER, pages_everyone.import_progress),
-    Route("POST", "/imports/{upload}", Permission.OWNER, pages_everyone.decide_import),
-    Route("GET", "/p/{project}", Permission.OWNER, pages_owner.overview),
-    Route("POST", "/p/{project}/settings", Permission.OWNER, pages_owner.change_settings),
-    Route("GET", "/p/{project}/delete", Permission.OWNER, pages_owner.confirm_delete),
-    Route("POST", "/p/{project}/delete", Permission.OWNER, pages_owner.delete),
-    Route("POST", "/p/{project}/judges", Permission.OWNER, pages_owner.add_judge),
-    Route("POST", "/p/{project}/judges/{judge}/link", Permission.OWNER, pages_owner.renew_link),
-    Route("POST", "/p/{project}/judges/{judge}/revoke", Permission.OWNER, pages_owner.revoke_link),
-    Route("POST", "/p/{project}/answers", Permission.OWNER, pages_owner.import_answers),
-    Route("POST", "/p/{project}/settle", Permission.OWNER, pages_owner.settle),
-    Route("GET", "/p/{project}/import", Permission.OWNER, pages_owner.import_summary),
-    Route("GET", "/p/{project}/conflicts", Permission.OWNER, pages_owner.conflicts),
-    Route("GET", "/p/{project}/report", Permission.OWNER, pages_owner.report),
-    Route("POST", "/p/{project}/train", Permission.OWNER, pages_owner.train),
-    Route("GET", "/p/{project}/train", Permission.OWNER, pages_owner.training_report),
-    Route("GET", "/p/{project}/export/{name}", Permission.OWNER, pages_owner.export),
-    Route("GET", "/p/{project}/judge", Permission.JUDGE, pages_everyone.question),
-    Route("POST", "/p/{project}/judge", Permission.JUDGE, pages_everyone.answer),
-    Route("POST", "/p/{project}/undo", Permission.JUDGE, pages_everyone.undo),
-    Route("GET", "/p/{project}/history", Permission.JUDGE, pages_everyone.history),
-    Route("GET", "/p/{project}/similar", Permission.JUDGE, pages_owner.similar),
-    Route("GET", "/p/{project}/files/{name}", Permission.JUDGE, pages_everyone.image),
-)
-_PAGES = {route.path for route in ROUTES if route.method == "GET"} | {"/leave"}
-ROUTES += (
-    Route("GET", "/leave", Permission.PUBLIC, pages_everyone.after_form),
-    *(route._replace(method="GET", page=pages_everyone.after_form) for route in ROUTES if route.path not in _PAGES),
-)
-"""All addresses."""
+def make_routes() -> tuple[Route, ...]:
+    """Return all addresses."""
+    from corank_lab.pages import pages_everyone as everyone
+    from corank_lab.pages import pages_owner as owner
+
+    routes = (
+        Route("GET", "/health", Permission.PUBLIC, everyone.health),
+        Route("GET", "/static/{name}", Permission.PUBLIC, everyone.static),
+        Route("GET", "/enter", Permission.PUBLIC, everyone.enter),
+        Route("POST", "/leave", Permission.MEMBER, everyone.leave),
+        Route("GET", "/", Permission.MEMBER, everyone.home),
+        Route("POST", "/projects", Permission.OWNER, everyone.add_project),
+        Route("GET", "/imports/{upload}", Permission.OWNER, everyone.import_progress),
+        Route("POST", "/imports/{upload}", Permission.OWNER, everyone.decide_import),
+        Route("GET", "/p/{project}", Permission.OWNER, owner.overview),
+        Route("POST", "/p/{project}/settings", Permission.OWNER, owner.change_settings),
+        Route("GET", "/p/{project}/delete", Permission.OWNER, owner.confirm_delete),
+        Route("POST", "/p/{project}/delete", Permission.OWNER, owner.delete),
+        Route("POST", "/p/{project}/judges", Permission.OWNER, owner.add_judge),
+        Route("POST", "/p/{project}/judges/{judge}/link", Permission.OWNER, owner.renew_link),
+        Route("POST", "/p/{project}/judges/{judge}/revoke", Permission.OWNER, owner.revoke_link),
+        Route("POST", "/p/{project}/answers", Permission.OWNER, owner.import_answers),
+        Route("POST", "/p/{project}/settle", Permission.OWNER, owner.settle),
+        Route("GET", "/p/{project}/import", Permission.OWNER, owner.import_summary),
+        Route("GET", "/p/{project}/conflicts", Permission.OWNER, owner.conflicts),
+        Route("GET", "/p/{project}/report", Permission.OWNER, owner.report),
+        Route("POST", "/p/{project}/train", Permission.OWNER, owner.train),
+        Route("GET", "/p/{project}/train", Permission.OWNER, owner.training_report),
+        Route("GET", "/p/{project}/export/{name}", Permission.OWNER, owner.export),
+        Route("GET", "/p/{project}/judge", Permission.JUDGE, everyone.question),
+        Route("POST", "/p/{project}/judge", Permission.JUDGE, everyone.answer),
+        Route("POST", "/p/{project}/undo", Permission.JUDGE, everyone.undo),
+        Route("GET", "/p/{project}/history", Permission.JUDGE, everyone.history),
+        Route("GET", "/p/{project}/similar", Permission.JUDGE, owner.similar),
+        Route("GET", "/p/{project}/files/{name}", Permission.JUDGE, everyone.image),
+    )
+    pages = {route.path for route in routes if route.method == "GET"} | {"/leave"}
+    return (
+        *routes,
+        Route("GET", "/leave", Permission.PUBLIC, everyone.after_form),
+        *(route._replace(method="GET", page=everyone.after_form) for route in routes if route.path not in pages),
+    )
+
 
 UPLOAD_LIMIT = 200 * MEGABYTE
 """Largest size of a request that uploads files."""
@@ -90,8 +217,8 @@ def create_app(
     """Return the application."""
     site = Site(store, kinds)
     app = make_app(
-        [(route.method, route.path, _endpoint(site, route)) for route in ROUTES],
-        lambda request, error: _refuse(PageRequest(site, request), error),
+        [(route.method, route.path, _endpoint(site, route)) for route in make_routes()],
+        lambda request, error: _refuse(getattr(request.state, "page", None) or PageRequest(site, request), error),
     )
     app.state.site = site
     # outside of everything, so that pages about errors carry the headers too
@@ -108,18 +235,11 @@ def _limit_of(path: str) -> int:
 
 def _endpoint(site: Site, route: Route) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        page = PageRequest(site, request)
-
-        async def handle(_: Request) -> Response:
-            await run_in_threadpool(_permit, page, route)
-            try:
-                if route.method not in SAFE:
-                    await _read_form(page)
-                return await run_in_threadpool(route.page, page)
-            except OSError as error:  # of uploads, which are written to temporary files
-                raise HTTPError(503) from error
-
-        return await answer(request, handle, lambda _, error: _refuse(page, error))
+        page = request.state.page = PageRequest(site, request)
+        await run_in_threadpool(_permit, page, route.permission)
+        if route.method not in SAFE:
+            await _read_form(page)
+        return await run_in_threadpool(route.page, page)
 
     return endpoint
 
@@ -170,19 +290,32 @@ def _refuse(page: PageRequest, error: HTTPError) -> Response:
     )
 
 
-def _permit(page: PageRequest, route: Route) -> None:
-    store, id = page.site.store, page.request.path_params.get("project")
-    if route.permission is Permission.PUBLIC:
+def _permit(page: PageRequest, permission: Permission) -> None:
+    """Find out who makes a request, and about which project, or raise `HTTPError`."""
+    site, id = page.site, page.request.path_params.get("project")
+    if permission is Permission.PUBLIC:
         return
-    tokens = tokens_of(page.request, page.site.cookie)
-    page.judges = judges_of(store, tokens)
-    if tokens and not page.judges:
-        page.site.cookie_attempts.count(page.request)
-    result = store.project(id) if id is not None and page.judges else None
-    page.judge = permit(route.permission, page.judges, id, result)
-    if id is not None and result is None:
+    page.judges = [judge for token in page.tokens if (judge := site.store.judge_of(token)) is not None]
+    if not page.judges:
+        if page.tokens:
+            site.cookie_attempts.count(page.request)
+        raise HTTPError(401)
+    page.project = None if id is None else site.store.project(id)
+    is_open = page.project is not None and not page.project.is_archived
+    page.judge = next(
+        (
+            judge
+            for judge in page.judges
+            if judge.is_owner
+            or permission is Permission.MEMBER
+            or (permission is Permission.JUDGE and is_open and judge.project == id)
+        ),
+        None,
+    )
+    if page.judge is None:
+        raise HTTPError(403)
+    if id is not None and page.project is None:
         raise HTTPError(404)
-    page.project = result
 
 
 async def _read_form(page: PageRequest) -> None:

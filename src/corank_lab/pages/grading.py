@@ -12,9 +12,15 @@ from markupsafe import Markup
 
 from corank.errors import InputError
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
-from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.grading import export
-from corank_lab.grading.export import GradingFeatures, grading_features, own_columns
+from corank_lab.database.journal import entry_values, read_entry
+from corank_lab.grading.export import (
+    EXPORTS,
+    GradingExport,
+    GradingFeatures,
+    as_features,
+    grading_features,
+    own_columns,
+)
 from corank_lab.grading.reading import read_grading_task
 from corank_lab.grading.session import ORDERS, AlphaInterval, GradingSession, alpha_interval
 from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, title_column
@@ -94,7 +100,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     @classmethod
     def create(cls, upload: Upload) -> NewProject:
-        """Read queries and documents, and the grades that they have."""
         if not upload.tables:
             raise InputError("found no table; send a table with the columns query and docid, or a book of Quepid.")
         with upload.on_disk() as paths:
@@ -107,21 +112,17 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     @property
     def is_list(self) -> bool:
-        """Whether judges see result lists."""
         return bool(self.setting("view") == "list")
 
     def apply(self, answer: StoredAnswer) -> None:
-        """Take an answer of the store into account."""
         self.session.add(answer.judge, read_entry(GradingEntry, answer.entry, f"answer {answer.number}"))
 
     def completed(self, entry: GradingEntry) -> tuple[str, GradingEntry]:
-        """Return the document of an entry."""
         if entry.action in ("grade", "settle"):
             self.session.grade_of(entry)
         return "" if entry.action == "undo" else self.task.keys[self.session.number(entry)], entry
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
-        """Return a document with its query, or a query with its documents."""
         if self.is_list:
             return self._result_list(judge, item)
         if item is not None:
@@ -208,7 +209,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
         }  # fmt: skip
 
     def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Store the answer of a form."""
         number = self._number(form.get("item", ""))
         action, grade = form.get("action", ""), ""
         if action.startswith("grade-"):
@@ -224,23 +224,19 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return saved._replace(item=form.get("following") or form["item"]) if self.is_list else saved
 
     def settle(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Fix the grade of a document."""
         return self._store(judge, self._number(form.get("item", "")), "settle", form.get("grade", ""), form, "conflict")
 
     def last_answer(self, judge: str) -> tuple[str, GradingEntry] | None:
-        """Return the document of the last answer, and the entry that withdraws it."""
         last = self.session.last(judge)
         return None if last is None else (self.task.keys[last], self._entry(last, "undo"))
 
     def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Withdraw the last answer; a result list shows its document."""
         with self.lock:
             last = self.session.last(judge) if self.is_list else None
         saved = super().undo(judge, form)
         return saved._replace(item=self.task.keys[last]) if saved.is_new and last is not None else saved
 
     def history(self, judge: str) -> list[dict[str, Any]]:
-        """Return the answers of a judge, the newest first."""
         with self.lock:
             recent = self.session.recent(judge)
         labels = dict(zip(self.session.scale.grades, self.session.scale.labels, strict=True))
@@ -258,7 +254,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return rows
 
     def progress(self, judge: str) -> dict[str, Any]:
-        """Return counts for the head of a judge's page."""
         with self.lock:
             mine = self.session.judges.get(judge, {})
             return {
@@ -267,7 +262,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
             }  # fmt: skip
 
     def overview(self) -> dict[str, Any]:
-        """Return progress, agreement and conflicts."""
         with self.lock:
             final, grades, conflicts = self.session.final(), self.session.grades(), self.session.conflicts()
             counts = self.session.counts
@@ -298,54 +292,30 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     @property
     def exports(self) -> Mapping[str, Export]:
-        """Judgement lists."""
 
-        def locked(
-            make: Callable[..., str | bytes], *more: str, with_features: bool = False
-        ) -> Callable[[], str | bytes]:
-            def content() -> str | bytes:
-                if with_features:
-                    features = self.features  # may take seconds, so before the lock
-                    with self.lock:
-                        return make(self.session, features)
+        def locked(file: GradingExport) -> Callable[[], str]:
+            def content() -> str:
                 with self.lock:
-                    return make(self.session, *more)
+                    return file.make(self.session, self.project.name, self.setting("index"))
 
             return content
 
-        name, json_type = self.project.name, "application/json"
         result = training.last_result(self.store, self.project.id)
-        matches = {
-            "qrels": Export("Final grades, TREC qrels", "qrels.txt", "text/plain", locked(export.as_qrels)),
-            "queries": Export("Queries of the qrels (CSV)", "queries.csv", "text/csv", locked(export.as_queries)),
-            "features": Export(
-                "All documents with features and final grades (CSV)", "features.csv", "text/csv",
-                locked(export.as_features, with_features=True),
-            ),
-            "letor": Export(
-                "Final grades with features, LETOR text", "letor.txt", "text/plain",
-                locked(export.as_letor, with_features=True),
-            ),
-            "quepid": Export("Final grades, Quepid CSV", "quepid.csv", "text/csv", locked(export.as_quepid_csv)),
-            "book": Export(
-                "All answers, Quepid book (JSON)", "book.json", json_type, locked(export.as_quepid_book, name)
-            ),
-            "opensearch": Export(
-                "Final grades, OpenSearch workbench (JSON)", "opensearch.json", json_type,
-                locked(export.as_opensearch, name),
-            ),
-            "rank_eval": Export(
-                "Final grades, Elasticsearch _rank_eval (JSON)", "rank-eval.json", json_type,
-                locked(export.as_rank_eval, self.setting("index")),
-            ),
-            "judgements": Export(
-                "All answers with judges (CSV)", "judgements.csv", "text/csv", locked(export.as_judgements)
-            ),
-        }  # fmt: skip
+        matches: dict[str, Export] = {
+            name: Export(file.label, file.suffix, file.media_type, locked(file)) for name, file in EXPORTS.items()
+        }
+        matches["features"] = Export(
+            "All documents with features and final grades (CSV)", "features.csv", "text/csv", self._table
+        )
         if result is not None and result["has_model"]:
             label = "Recommended model (safetensors)"
             matches["model"] = Export(label, "model.safetensors", "application/octet-stream", self._model)
         return matches
+
+    def _table(self) -> str:
+        features = self.features  # may take seconds, so before the lock
+        with self.lock:
+            return as_features(self.session, features)
 
     def _model(self) -> bytes:
         kept = self.store.file(self.project.id, training.MODEL)
@@ -387,7 +357,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return None if result is None else {**result, "n_new": max(0, self.session.n_answers - result["n_answers"])}
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Raise if the scale is not one, or lacks a grade that was given."""
         scale = GradingScale.of_lines(settings["scale"])
         if len(scale.grades) > 11:
             raise InputError(f"the scale has {len(scale.grades)} grades; 11 is the most.")
@@ -399,7 +368,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
             raise InputError(f"judges gave the grade {lost[0]}, which the new scale lacks; keep it in the scale.")
 
     def card(self, number: int) -> dict[str, Any]:
-        """Return what is shown of a document."""
         fields = dict(self.task.documents[number].fields)
         fields.pop(title_column(fields) or "", None)
         return {"title": self._title(number), **card(fields, self.images, hidden=self.task.columns)}

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,20 +26,11 @@ from corank.errors import InputError
 from corank_lab.database.backends import open_database
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import Database, Project
-from corank_lab.database.transfer import (
-    MAX_ATTEMPTS,
-    begin_import,
-    fail_import,
-    files_of_import,
-    find_import,
-    import_project,
-    report_import,
-    unfinished_imports,
-)  # fmt: skip
+from corank_lab.database.schema import utc_now
+from corank_lab.database.transfer import import_project
 from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.previews import ANY, SAVED
-from corank_lab.pages.uploads import Report, UploadedFile, image_type, no_report, sort_upload
+from corank_lab.pages.uploads import ANY, SAVED, Report, UploadedFile, image_type, no_report, sort_upload
 
 if TYPE_CHECKING:
     from corank_lab.pages.workspaces import Workspace
@@ -69,6 +60,75 @@ STAGES = {
     "save": "Saving the project",
 }  # fmt: skip
 """What is done with an upload."""
+
+
+MAX_ATTEMPTS = 3
+"""Number of times that reading begins, such as after the server was killed."""
+
+
+class Import(NamedTuple):
+    """An upload."""
+
+    id: str  # text for addresses
+    kind: str  # kind of work or name of a task; `ANY` until the owner decides
+    name: str  # of the project; empty for the default
+    stage: str  # what is being done
+    share: float  # done so far, from 0 to 1
+    attempts: int  # number of times that reading began
+    project: str | None  # id of the project, as soon as it is there
+    error: str  # why there will be none
+
+
+_SELECT = f"SELECT {', '.join(Import._fields)} FROM imports"
+
+
+def add_import(store: Database, id: str, kind: str, name: str, files: Sequence[UploadedFile]) -> None:
+    """Store an upload; one that is stored already is left as it is."""
+    sql = (
+        "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "
+        "VALUES (?, ?, ?, ?, 'wait', 0, 0, NULL, '') ON CONFLICT DO NOTHING"
+    )
+    if find_import(store, id) is None:
+        store.write((sql, id, kind, name, utc_now()), *_insert_files(id, files))
+
+
+def find_import(store: Database, id: str) -> Import | None:
+    """Return an upload."""
+    rows = store.read(f"{_SELECT} WHERE id = ?", id)
+    return Import(*rows[0]) if rows else None
+
+
+def unfinished_imports(store: Database) -> list[Import]:
+    """Return the uploads that have neither a project nor an error, the oldest first."""
+    return [Import(*row) for row in store.read(f"{_SELECT} WHERE project IS NULL AND error = '' ORDER BY created, id")]
+
+
+def files_of_import(store: Database, id: str) -> list[UploadedFile]:
+    """Return name and content of each file."""
+    rows = store.read("SELECT name, content FROM import_files WHERE import = ? ORDER BY number", id)
+    return [UploadedFile(str(name), bytes(content)) for name, content in rows]
+
+
+def fail_import(store: Database, id: str, error: str) -> None:
+    """Store why an upload does not become a project, and forget its files."""
+    store.write(
+        ("UPDATE imports SET error = ? WHERE id = ? AND project IS NULL", error, id),
+        ("DELETE FROM import_files WHERE import = ?", id),
+    )
+
+
+def decide(store: Database, id: str, kind: str, name: str, files: Sequence[UploadedFile]) -> None:
+    """Store what an upload is for, with its files as corrected, so that it can be read."""
+    store.write(
+        ("UPDATE imports SET kind = ?, name = ? WHERE id = ? AND project IS NULL", kind, name, id),
+        ("DELETE FROM import_files WHERE import = ?", id),
+        *_insert_files(id, files),
+    )
+
+
+def _insert_files(id: str, files: Sequence[UploadedFile]) -> Iterator[tuple[Any, ...]]:
+    sql = "INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    return ((sql, id, number, file.name, file.content) for number, file in enumerate(files))
 
 
 class Task(NamedTuple):
@@ -220,7 +280,8 @@ class Importer:
                 "and see the terminal of corank lab.",
             )  # fmt: skip
             return True
-        begin_import(self._store, id)
+        begun = "UPDATE imports SET attempts = attempts + 1, stage = 'wait', share = 0 WHERE id = ?"
+        self._store.write((begun, id))
         words = [sys.executable, "-m", "corank_lab.pages.imports"]
         # a session of its own: Ctrl-C on the terminal is for the server
         child = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
@@ -253,10 +314,11 @@ def read_import(store: Database, kinds: Mapping[str, type[Workspace]], id: str) 
         if time.monotonic() - last > REPORT_SECONDS:
             last = time.monotonic()
             with suppress(DatabaseError):
-                report_import(store, id, stage, share)
+                sql = "UPDATE imports SET stage = ?, share = ? WHERE id = ? AND project IS NULL"
+                store.write((sql, stage, share, id))
 
     report("read", 0.0)
-    files = [UploadedFile(name, content) for name, content in files_of_import(store, id)]
+    files = files_of_import(store, id)
     n_bytes = MAX_SAVED_BYTES if found.kind == SAVED else MAX_BYTES
     failure = ""
     try:

@@ -18,21 +18,23 @@ from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
-from corank_lab.database.transfer import (
-    Import,
-    add_import,
-    decide,
-    fail_import,
-    files_of_import,
-    find_import,
-    unfinished_imports,
-)
 from corank_lab.http import HTTPError
-from corank_lab.pages.imports import TASKS, read_small
+from corank_lab.pages import imports
+from corank_lab.pages.app import FRAGMENT, MISSING, PageRequest
+from corank_lab.pages.imports import TASKS, Import
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.previews import ANY, LEFT_OUT, MAX_SHOWN_COLUMNS, ROLES, SAVED, preview_files, with_roles
-from corank_lab.pages.site import FRAGMENT, MISSING, PageRequest, set_tokens, tokens_of
-from corank_lab.pages.uploads import UploadedFile, image_type, sort_upload
+from corank_lab.pages.uploads import (
+    ANY,
+    LEFT_OUT,
+    MAX_SHOWN_COLUMNS,
+    ROLES,
+    SAVED,
+    UploadedFile,
+    image_type,
+    preview_files,
+    sort_upload,
+    with_roles,
+)
 from corank_lab.pages.workspaces import SaveResult
 
 STATIC = {
@@ -56,8 +58,7 @@ def enter(page: PageRequest) -> Response:
     # a redirect would belong to the site that holds the link, and a strict cookie would not be sent with it
     place = page.request.query_params.get("to", "")
     response = page.render("enter.html", to=place if _PLACE.fullmatch(place) else "/")
-    known = tokens_of(page.request, page.site.cookie)
-    set_tokens(response, page.site.cookie, [token, *known], is_secure=page.request.url.scheme == "https")
+    page.set_tokens(response, [token, *page.tokens])
     return response
 
 
@@ -65,7 +66,7 @@ def leave(page: PageRequest) -> Response:
     """Forget all links that were opened in this browser."""
     sentence = "This browser has forgotten all links. Open your link again to continue; your answers are saved."
     response = page.render("message.html", title="Signed out", message=sentence)
-    set_tokens(response, page.site.cookie, [], is_secure=page.request.url.scheme == "https")
+    page.set_tokens(response, [])
     return response
 
 
@@ -75,11 +76,6 @@ def after_form(page: PageRequest) -> Response:
     if first != "p":
         return page.go("/")
     return page.go(f"/p/{page.here.id}{ {'judges': '#judges', 'undo': '/judge'}.get(rest[1], '') }")
-
-
-def home(page: PageRequest) -> Response:
-    """List the projects of the visitor; the owner may add one."""
-    return _home(page)
 
 
 def add_project(page: PageRequest) -> Response:
@@ -93,24 +89,24 @@ def add_project(page: PageRequest) -> Response:
         upload.update(f"\n{part}".encode("utf-8", "replace"))
     id = upload.hexdigest()[:24]
     if kind == ANY and files:
-        add_import(store, id, ANY, name, files)
+        imports.add_import(store, id, ANY, name, files)
         return page.go(f"/imports/{id}")
     try:
-        project = read_small(store, kinds, kind, name, files, id)
+        project = imports.read_small(store, kinds, kind, name, files, id)
         if project is None:
-            add_import(store, id, kind, name, files)
+            imports.add_import(store, id, kind, name, files)
             page.site.importer.begin(id)
             return page.go(f"/imports/{id}")
     except DatabaseError:
         raise
     except InputError as error:
-        return _home(page, error=str(error), status=422)
+        return home(page, str(error), 422)
     return page.go(_start(project.kind, project.id, kind))
 
 
 def import_progress(page: PageRequest) -> Response:
     """Show how far an upload is; then lead to its project, or say why there is none."""
-    result = find_import(page.site.store, page.request.path_params["upload"])
+    result = imports.find_import(page.site.store, page.request.path_params["upload"])
     if result is None:
         raise HTTPError(404)
     if result.project is not None:
@@ -124,20 +120,20 @@ def import_progress(page: PageRequest) -> Response:
 def decide_import(page: PageRequest) -> Response:
     """Make a project of an upload as the owner decided: for a task, with corrected roles of columns; or discard it."""
     store, site = page.site.store, page.site
-    result = find_import(store, page.request.path_params["upload"])
+    result = imports.find_import(store, page.request.path_params["upload"])
     if result is None:
         raise HTTPError(404)
     if result.kind != ANY or result.project is not None or result.error:  # decided before, as after a double click
         return page.go(f"/imports/{result.id}")
     if "discard" in page.form:
-        fail_import(store, result.id, "The files were discarded, so nothing was imported.")
+        imports.fail_import(store, result.id, "The files were discarded, so nothing was imported.")
         return page.go("/")
     task, name = page.form.get("kind", ""), one_line(page.form.get("name", ""), 100)
     try:
         files = _corrected(page, TASKS[task].kind if task in TASKS else task, result)
-        project = read_small(store, site.workspaces.kinds, task, name, files, result.id)
+        project = imports.read_small(store, site.workspaces.kinds, task, name, files, result.id)
         if project is None:
-            decide(store, result.id, task, name, files)
+            imports.decide(store, result.id, task, name, files)
             site.importer.begin(result.id)
             return page.go(f"/imports/{result.id}")
     except DatabaseError:
@@ -149,7 +145,7 @@ def decide_import(page: PageRequest) -> Response:
 
 def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile]:
     """Return the files of an upload with the columns that the form renames."""
-    stored = [UploadedFile(*file) for file in files_of_import(page.site.store, found.id)]
+    stored = imports.files_of_import(page.site.store, found.id)
     if not any(value for name, value in page.form.items() if name.startswith("role-")):
         return stored
     recognised, previews = preview_files(stored)
@@ -170,7 +166,7 @@ def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile
 
 
 def _preview(page: PageRequest, found: Import, error: str = "", status: int = 200) -> Response:
-    stored = [UploadedFile(*file) for file in files_of_import(page.site.store, found.id)]
+    stored = imports.files_of_import(page.site.store, found.id)
     try:
         kind, previews = preview_files(stored)
     except InputError as reason:  # such as a damaged archive
@@ -215,13 +211,14 @@ def _content(name: str) -> bytes:
     return STYLE.encode() + content
 
 
-def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:
+def home(page: PageRequest, error: str = "", status: int = 200) -> Response:
+    """List the projects of the visitor; the owner may add one."""
     is_owner = any(judge.is_owner for judge in page.judges)
     mine = {judge.project for judge in page.judges}
     projects = [item for item in page.site.store.projects() if is_owner or (item.id in mine and not item.is_archived)]
-    imports = unfinished_imports(page.site.store) if is_owner else []
+    waiting = imports.unfinished_imports(page.site.store) if is_owner else []
     return page.render(
-        "home.html", status, projects=projects, error=error, imports=imports, client_id=secrets.token_urlsafe(9),
+        "home.html", status, projects=projects, error=error, imports=waiting, client_id=secrets.token_urlsafe(9),
         offered={name: task for name, task in TASKS.items() if task.kind in page.site.workspaces.kinds},
         folder="" if "://" in page.site.store.address else "/".join(Path(page.site.store.address).parts[-2:]),
     )  # fmt: skip
@@ -231,11 +228,6 @@ MAX_ROWS = 500
 ANSWERED_BEFORE = "This question was answered already, so nothing was changed. Use “My answers” to change an answer."
 UNANSWERED = "unread"
 """Filter that lists what the judge has not answered."""
-
-
-def question(page: PageRequest) -> Response:
-    """Show the next question, or an earlier one to change."""
-    return _question(page, item=page.request.query_params.get("item"))
 
 
 def answer(page: PageRequest) -> Response:
@@ -289,14 +281,16 @@ def _filters(row: Mapping[str, Any]) -> list[str]:
 def _changed(page: PageRequest, saved: SaveResult) -> Response:
     notice = "" if saved.is_new else ANSWERED_BEFORE
     if FRAGMENT in page.request.headers:
-        return _question(page, saved.item, notice)
+        return question(page, saved.item, notice)
     place = {} if saved.item is None else {"item": saved.item}
     query = urlencode(place | ({} if saved.is_new else {"again": "1"}))
     return page.go(f"/p/{page.here.id}/judge" + (f"?{query}" if query else "") + ("#current" if place else ""))
 
 
-def _question(page: PageRequest, item: str | None = None, notice: str = "") -> Response:
+def question(page: PageRequest, item: str | None = None, notice: str = "") -> Response:
+    """Show the next question, or an earlier one to change."""
     workspace = page.workspace
+    item = item or page.request.query_params.get("item")
     notice = notice or (ANSWERED_BEFORE if "again" in page.request.query_params else "")
     progress = workspace.progress(page.me.name)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,15 +11,15 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from corank.data import Budget
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
-from corank_lab.database.entries import entry_values, read_journal
+from corank_lab.database.journal import rows_of_file
 from corank_lab.database.transfer import export_project
 from corank_lab.http import download_headers
+from corank_lab.pages.app import MISSING, PageRequest
 from corank_lab.pages.grading import GradeWorkspace
 from corank_lab.pages.imports import NO_FILE
 from corank_lab.pages.markup import one_line, record_values, rich
 from corank_lab.pages.screening import MAX_REASONS, ScreenWorkspace
 from corank_lab.pages.screening_results import agreement_rows
-from corank_lab.pages.site import MISSING, PageRequest
 from corank_lab.pages.training import REPORT
 from corank_lab.pages.workspaces import Workspace, require_time
 from corank_lab.records.records import summarise
@@ -38,11 +37,6 @@ MAX_JOURNAL_VALUES = 2_000_000
 """Values and keys of the journals that are added at once."""
 
 
-def overview(page: PageRequest) -> Response:
-    """Show progress, results and judges of a project."""
-    return show_overview(page)
-
-
 def add_judge(page: PageRequest) -> Response:
     """Add a judge and show the link, which is shown once."""
     name = one_line(page.form.get("name", ""), MAX_NAME)
@@ -56,23 +50,23 @@ def add_judge(page: PageRequest) -> Response:
             raise InputError(f"A project can have {MAX_JUDGES} judges; this one has that many.")
         token = store.add_judge(page.here.id, name)
     except InputError as error:
-        return show_overview(page, error=str(error), status=422)
-    return show_overview(page, link=_link(page, token), link_name=name)
+        return overview(page, str(error), 422)
+    return overview(page, link=_link(page, token), name=name)
 
 
 def renew_link(page: PageRequest) -> Response:
     """Make a new link for a judge; the former one becomes invalid."""
     judge = _judge(page)
     if judge is None:
-        return show_overview(page, error=MISSING, status=404)
-    return show_overview(page, link=_link(page, page.site.store.renew_token(judge[0])), link_name=judge[1])
+        return overview(page, MISSING, 404)
+    return overview(page, link=_link(page, page.site.store.renew_token(judge[0])), name=judge[1])
 
 
 def revoke_link(page: PageRequest) -> Response:
     """Make the link of a judge invalid."""
     judge = _judge(page)
     if judge is None:
-        return show_overview(page, error=MISSING, status=404)
+        return overview(page, MISSING, 404)
     page.site.store.revoke(judge[0])
     return page.go(f"/p/{page.here.id}#judges")
 
@@ -98,7 +92,7 @@ def change_settings(page: PageRequest) -> Response:
         settings = {setting.name: setting.read(page.form.get(setting.name)) for setting in workspace.settings}
         workspace.check_settings(settings)
     except InputError as error:
-        return show_overview(page, error=str(error), status=422)
+        return overview(page, str(error), 422)
     name = one_line(page.form.get("project_name", ""), 100) or page.here.name
     page.site.store.change_project(
         page.here.id, name=name, settings={**page.here.settings, **settings}, is_archived="archived" in page.form
@@ -124,19 +118,16 @@ def import_answers(page: PageRequest) -> Response:
         budget = Budget(values=MAX_JOURNAL_VALUES)
         for file in page.files:
             budget.take_json(file.content.decode(errors="replace"), file.name)
-            for number, (judge, entry) in enumerate(
-                read_journal(workspace.entry, file.content.rstrip() + b"\n", Path(file.name)), 1
+            content = file.content.rstrip() + b"\n"
+            for judge, item, entry, client, time in rows_of_file(
+                workspace.entry, content, Path(file.name), workspace.completed
             ):
+                name = one_line(judge, MAX_NAME) or file.name
                 if len(judge) > MAX_NAME:
-                    raise InputError(
-                        f"{file.name}: the name of the judge has {len(judge)} characters; the limit is {MAX_NAME}."
-                    )
-                item, whole = workspace.completed(entry)
-                client_id = f"journal-{sha256(file.content).hexdigest()[:12]}-{number}"
-                time = require_time(entry.time, entry.place)
-                rows.append((one_line(judge, MAX_NAME) or file.name, item, entry_values(whole), client_id, time))
+                    raise InputError(f"{file.name}: the name {name!r} of a judge is longer than {MAX_NAME} characters.")
+                rows.append((name, item, entry, client, require_time(time, file.name)))
     except InputError as error:
-        return show_overview(page, error=str(error), status=422)
+        return overview(page, str(error), 422)
     page.site.store.append_all(page.here.id, rows)
     return page.go(f"/p/{page.here.id}")
 
@@ -152,7 +143,7 @@ def export(page: PageRequest) -> Response:
     try:
         content = result.content()
     except InputError as error:
-        return show_overview(page, error=str(error), status=422)
+        return overview(page, str(error), 422)
     headers = download_headers(f"{page.here.name}-{result.suffix}")
     return Response(content, media_type=result.media_type, headers=headers)
 
@@ -167,8 +158,8 @@ def _link(page: PageRequest, token: str) -> str:
     return f"{page.request.url.scheme}://{page.request.headers['host']}/enter?token={token}"
 
 
-def show_overview(page: PageRequest, status: int = 200, **values: Any) -> Response:
-    """Return the overview."""
+def overview(page: PageRequest, error: str = "", status: int = 200, link: str = "", name: str = "") -> Response:
+    """Show progress, results and judges of a project; the link that was made for a judge of this name."""
     workspace = page.workspace
     result = workspace.overview()
     known = {judge.name: (judge.id, is_valid) for judge, is_valid in page.site.store.judges(page.here.id)}
@@ -183,10 +174,10 @@ def show_overview(page: PageRequest, status: int = 200, **values: Any) -> Respon
         for name in names
     ]  # fmt: skip
     settings = [(item, workspace.setting(item.name)) for item in workspace.settings]
-    shown = {"link": "", "link_name": "", "error": workspace.notice, **values}
     return page.render(
-        "overview.html", status, found=result, people=people, settings=settings, exports=workspace.exports, **shown
-    )
+        "overview.html", status, found=result, people=people, settings=settings, exports=workspace.exports,
+        error=error or workspace.notice, link=link, link_name=name,
+    )  # fmt: skip
 
 
 def train(page: PageRequest) -> Response:
@@ -194,7 +185,7 @@ def train(page: PageRequest) -> Response:
     try:
         _of_kind(page, GradeWorkspace).train()
     except InputError as error:
-        return show_overview(page, error=str(error), status=422)
+        return overview(page, str(error), 422)
     return page.go(f"/p/{page.here.id}#train")
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from corank.data import Items, Votes, csv_text, has_votes, read_items, read_votes
 from corank.errors import InputError
 from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Project, StoredAnswer
-from corank_lab.database.entries import entry_values, read_entry
+from corank_lab.database.journal import entry_values, read_entry
 from corank_lab.pages.markup import card, one_line, rich
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import GUIDELINES, QUESTION, Export, NewProject, SaveResult, Setting, Workspace

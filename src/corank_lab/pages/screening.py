@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.choices import STOPPING_RULES
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
-from corank_lab.database.entries import read_entry
+from corank_lab.database.journal import read_entry
 from corank_lab.pages.markup import clean, curve, one_line, record_values, rich, split_words
 from corank_lab.pages.screening_results import PARTS, Results, agreement_rows
 from corank_lab.pages.uploads import Upload
@@ -25,7 +24,7 @@ from corank_lab.screening.journal import RECORDS, records_hash, records_payload
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import similar_records, telling_words
 from corank_lab.screening.screening import N_AHEAD, Screening
-from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, removed_sentence
+from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STOPPING_RULES, removed_sentence
 
 MAX_REASONS = 9
 N_TELLING = 30
@@ -69,7 +68,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         Setting(
             "rule", "agree", "choice", "Stopping rule",
             "When the pages advise to stop. Rules with a random sample prove or test the recall.",
-            choices=STOPPING_RULES,
+            choices={name: rule.summary for name, rule in STOPPING_RULES.items()},
         ),
         Setting(
             "target", 0.95, "share", "Recall to reach (%)", "Share of the relevant records to be found.", 0.5, 0.999

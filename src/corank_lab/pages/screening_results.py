@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corank.errors import InputError
-from corank_lab.database.entries import entry_values
-from corank_lab.database.journal import project_logs
+from corank_lab.database.journal import entry_values, project_logs
 from corank_lab.pages.workspaces import Export
 from corank_lab.records.writer import EXCEL
 from corank_lab.screening.certificate import certificate_bytes, make_certificate

@@ -24,7 +24,7 @@ import numpy as np
 from corank.errors import InputError
 from corank.progress import listen_to_progress
 from corank_lab.database.database import Database, Project
-from corank_lab.database.entries import utc_now
+from corank_lab.database.schema import utc_now
 from corank_lab.grading.export import RANK, SCORES, GradingFeatures
 
 MIN_QUERIES = 5
@@ -49,11 +49,9 @@ class TrainingJob:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is at work."""
         return self.thread is not None and self.thread.is_alive()
 
     def listen(self, what: str, done: int, total: int) -> None:
-        """Note how far the comparison is."""
         self.what, self.done, self.total = what, min(done, total), total
 
 

@@ -22,8 +22,8 @@ from typing import Any, ClassVar, NamedTuple
 from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Project, StoredAnswer
-from corank_lab.database.entries import JournalEntry, entry_values, utc_now
-from corank_lab.database.journal import project_logs
+from corank_lab.database.journal import JournalEntry, entry_values, project_logs
+from corank_lab.database.schema import utc_now
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
@@ -49,7 +49,6 @@ class Setting:
     choices: Mapping[str, str] = field(default_factory=dict)  # names of the choices and their labels
 
     def read(self, text: str | None) -> Any:
-        """Return the value of a form's field; raise `InputError` if it is not allowed."""
         if self.kind == "flag":
             return text is not None
         text = clean(text or "").strip()
@@ -245,11 +244,9 @@ class Workspace(ABC):
                 export.content()
 
     def all_lines(self) -> bytes:
-        """Return the answers of all judges as JSON lines."""
         return b"".join(project_logs(self.store, self.project.id).values())
 
     def setting(self, name: str) -> Any:
-        """Return the value of a setting."""
         default = next(item.default for item in self.settings if item.name == name)
         return self.project.settings.get(name, default)
 
@@ -259,7 +256,6 @@ class Workspace(ABC):
         return ""
 
     def refresh(self) -> None:
-        """Read the answers that are new."""
         with self.lock:
             new = self.store.answers(self.project.id, after=self.last)
             for answer in new:
@@ -274,7 +270,6 @@ class Workspace(ABC):
     def append(
         self, judge: str, item: str, entry: JournalEntry, client_id: str, *, keep_hold: bool = False
     ) -> SaveResult:
-        """Store an answer, and take it into account."""
         if not 0 < len(client_id) <= 200:
             raise InputError("the form lacks the id of its question; reload the page.")
         line = {**entry_values(entry), "time": utc_now(), "judge": judge, "version": __version__}
@@ -304,7 +299,6 @@ class Background:
         self.error: Exception | None = None
 
     def request(self) -> None:
-        """Run the function soon."""
         with self._lock:
             self._is_requested = True
             if self._is_running:
@@ -349,13 +343,11 @@ class Workspaces:
         self._open: OrderedDict[str, Workspace] = OrderedDict()
 
     def forget(self, project: str) -> None:
-        """Close the workspace of a project that was deleted."""
         with self._lock:
             self._open.pop(project, None)
             self._opening.pop(project, None)
 
     def get(self, project: Project) -> Workspace:
-        """Return the workspace of a project, up to date."""
         if project.kind not in self.kinds:
             raise InputError(f"this corank cannot open projects of the kind {project.kind!r}; install a newer version.")
         with self._lock:

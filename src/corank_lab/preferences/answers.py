@@ -11,8 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from corank.data import Items
 from corank.errors import InputError
-from corank_lab.database.entries import JournalEntry
-from corank_lab.database.journal import Journal
+from corank_lab.database.journal import Journal, JournalEntry
 
 # answers between a question and its repetition, so that the judge does not answer from memory
 _APART = 4

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from corank_lab.database.entries import JournalEntry
+from corank_lab.database.journal import JournalEntry
 from corank_lab.records.records import Records
 from corank_lab.screening.matching import UniqueRecords
 

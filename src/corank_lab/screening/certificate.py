@@ -18,7 +18,7 @@ from typing import Any
 from corank import __version__
 from corank.data import read_regular
 from corank.errors import InputError, suggest_names
-from corank_lab.database.entries import parse_lines
+from corank_lab.database.journal import parse_lines
 from corank_lab.records.duplicates import find_duplicates
 from corank_lab.records.records import Records, read_records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine

@@ -10,8 +10,7 @@ from typing import Any
 
 from corank.data import read_regular
 from corank_lab.database.database import Project
-from corank_lab.database.entries import journal_paths, split_journal
-from corank_lab.database.journal import NAME, Journal, project_logs
+from corank_lab.database.journal import NAME, Journal, journal_paths, project_logs, split_journal
 from corank_lab.records.records import Records, records_from_json, records_to_json
 from corank_lab.screening.answers import ScreeningEntry
 from corank_lab.screening.matching import UniqueRecords

@@ -12,7 +12,7 @@ from corank.data.io.store.store import open_store, write_store
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError, UsageWarning
-from plain_ranker import PlainRanker
+from helpers.plain_ranker import PlainRanker
 
 PROBLEM = make_ranking(6, 5, random_state=0)
 

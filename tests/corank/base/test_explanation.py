@@ -6,7 +6,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from lawful import LAWFUL, REPEATED
 from scipy import sparse
 from sklearn import config_context
 from sklearn.decomposition import PCA
@@ -34,6 +33,7 @@ from corank.base import Landmarks, ResidualRanker
 from corank.base.kernels import GaussianKernel
 from corank.data.splits import mask_scores
 from corank.errors import InputError, UsageWarning
+from helpers.estimators import LAWFUL, REPEATED
 
 PROBLEM = make_ranking(10, (3, 9), random_state=5)
 X, QID = PROBLEM.X, PROBLEM.qid

@@ -1,7 +1,7 @@
 """
 Every verb fed with bad things: one sentence on standard error, the right exit code, and nothing half-written.
 
-`COMMANDS` has every verb of `GROUPS`; one that is missing fails. A command is what works on the files of `some_files`,
+`COMMANDS` has every verb of `GROUPS`; one that is missing fails. A command works on the files of `helpers.files`,
 with a mark on each word that names a file to read (``<``) or to write (``>``).
 """
 
@@ -19,11 +19,11 @@ import sys
 from contextlib import closing
 
 import pytest
-from cli.some_files import files
 
 from corank import cli
 from faults.limits import small_files, without_rights
 from faults.writers import write_journal
+from helpers.files import files
 
 COMMANDS = {
     "fit": ["fit <train.txt --model crr --unjudged -1 --output >m"],

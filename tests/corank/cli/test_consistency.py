@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 import typer
-from cli.some_files import files
 from typer.testing import CliRunner
 
 from corank import cli
+from helpers.files import files
 
 EXAMPLES = {name: f"corank {verb.example}" for name, verb in cli.VERBS.items()}
 NOT_RUN = ("demo", "lab pages", *(name for name in cli.VERBS if name.startswith("serve ")))  # which other tests run

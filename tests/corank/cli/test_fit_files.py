@@ -6,13 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from cli.some_files import files
 
 import corank
 from corank.cli.learn.fitting import ALPHAS
 from corank.data.routing import predict_with_qid
 from corank.errors import InputError
 from corank.metrics import evaluate
+from helpers.files import files
 
 ITEMS = "id,size,age\n" + "".join(f"t{k},{k % 3},{k * k % 7}\n" for k in range(6))
 

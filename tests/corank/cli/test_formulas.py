@@ -7,12 +7,12 @@ import io
 
 import numpy as np
 import pytest
-from cli.some_files import files
 
 import corank
 from corank.data.io.items import read_items
 from corank_lab.records.records import read_records
 from faults.writers import write_journal
+from helpers.files import files
 
 EVIL = "=cmd|'/C calc'!A0"
 

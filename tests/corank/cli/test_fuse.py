@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from cli.some_files import write_runs
 from typer.testing import CliRunner
 
 from corank.cli import app
@@ -18,6 +17,7 @@ from corank.metrics import evaluate_run
 from corank.models.fusion import FusionDefinition, load_fusion
 from corank.models.fusion.lists import RetrievedLists
 from corank_lab.grading.reading import read_grading_task
+from helpers.files import write_runs
 
 
 def run(*words):

@@ -7,10 +7,10 @@ import os
 import sys
 
 import pytest
-from cli.some_files import files
 from test_console import Terminal
 
 from corank import cli
+from helpers.files import files
 
 # an operating system command, a colour, a C1 sequence, a reversal of the direction, a backspace, invalid UTF-8
 EVIL = "\x1b]0;x\x07\x1b[31m\x9b2J\u202e\x08\udcff"

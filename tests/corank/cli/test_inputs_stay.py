@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-from cli.some_files import files
 from cli.test_bad_things import COMMANDS, tree, write_answers
 
 from corank import cli
@@ -18,6 +17,7 @@ from corank.errors import InputError
 from corank_lab.cli.screening.results import REPORT_FILES
 from corank_lab.records import read_records
 from faults.writers import write_journal
+from helpers.files import files
 
 INPUTS = {
     "add_to", "answers", "certificate", "cheap", "compare", "config", "data", "database", "documents", "features",

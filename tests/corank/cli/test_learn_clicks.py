@@ -8,12 +8,12 @@ import math
 
 import numpy as np
 import pytest
-from cli.some_files import files
 
 import corank
 from corank.clicks import PositionBias, click_pairs, estimate_from_clicks
 from corank.data.io.click_files import read_clicks
 from corank.errors import InputError, UsageWarning
+from helpers.files import files
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli.some_files import files
 from typer.testing import CliRunner
 
 import corank
@@ -20,7 +19,8 @@ from corank.cli import app
 from corank.data.io.store.store import open_store
 from corank.data.io.trec import read_run
 from corank.errors import InputError
-from on_terminal import OnTerminal
+from helpers.files import files
+from helpers.terminal import OnTerminal
 
 CORANK = f"{sys.executable} -m corank"
 

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from cli.some_files import files
 from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
 from corank.errors import InputError
+from helpers.files import files
 
 ITEMS = "name,size,age\n" + "".join(f"thing {k},{k % 3},{k * k % 7}\n" for k in range(6))
 

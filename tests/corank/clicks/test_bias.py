@@ -5,7 +5,7 @@ from scipy.optimize import minimize
 from corank.clicks import PositionBias, click_pairs, estimate_from_clicks, position_bias
 from corank.data.io.click_log import ClickLog
 from corank.errors import InputError
-from shown_lists import rows_of, show, swapped
+from helpers.clicks import rows_of, show, swapped
 
 THETA = np.array([1.0, 0.6, 0.45, 0.3, 0.2])
 

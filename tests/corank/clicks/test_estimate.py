@@ -4,7 +4,7 @@ import pytest
 from corank.clicks import PositionBias, estimate_from_clicks
 from corank.data.io.click_log import ClickLog
 from corank.errors import InputError
-from shown_lists import rows_of, show, swapped
+from helpers.clicks import rows_of, show, swapped
 
 THETA = np.array([1.0, 0.6, 0.4, 0.3])
 BIAS = PositionBias(THETA, "power")

@@ -5,7 +5,7 @@ import corank
 from corank.clicks import PositionBias, click_pairs, position_bias
 from corank.data.io.click_log import ClickLog
 from corank.errors import InputError
-from shown_lists import rows_of, show, swapped
+from helpers.clicks import rows_of, show, swapped
 
 
 @pytest.mark.parametrize("against", ["query", "shown"])

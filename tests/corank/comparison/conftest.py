@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from comparing_locally import LocalPool
 from corank.comparison import study
 from corank.data.synthetic import make_ranking
+from helpers.local_pool import LocalPool
 
 
 @pytest.fixture

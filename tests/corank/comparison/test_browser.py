@@ -17,7 +17,7 @@ import pytest
 from corank.comparison.report import Report
 from corank.comparison.study_report import study_html
 from corank.tables import ReportTable
-from some_study import HOSTILE, full_study
+from helpers.study import HOSTILE, full_study
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 # what the browser asks for by itself: updates, lists, its own search for proxies

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from cli.some_files import files
 from typer.testing import CliRunner
 
 import corank
@@ -16,8 +15,9 @@ from corank.comparison.report import CONTENT_POLICY, Report, page
 from corank.comparison.study_report import study_html, write
 from corank.tables import ReportTable
 from experiments.index_page import ExperimentRun, write_index
-from read_page import Page
-from some_study import HOSTILE, full_study, hostile_study, unfinished_study
+from helpers.files import files
+from helpers.page_reader import Page
+from helpers.study import HOSTILE, full_study, hostile_study, unfinished_study
 
 TABLE = ReportTable(HOSTILE, (HOSTILE, "b"), ((HOSTILE, 1.0),), note=HOSTILE)
 REPORT = Report(HOSTILE, HOSTILE, (TABLE,), (HOSTILE,))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,13 +9,13 @@ from scipy import sparse
 
 from corank.comparison.problem import (
     ALWAYS,
-    ComparisonProblem,
     InputRows,
     assign_folds,
     assign_groups,
     comparable,
     make_problem,
 )
+from corank.comparison.workers import PROBLEM
 from corank.data.ranking import RankingData
 from corank.errors import InputError, UsageWarning
 
@@ -126,8 +127,8 @@ def test_smaller_shares_are_part_of_larger_ones_and_hold_a_pair():
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_a_problem_survives_the_disk(tmp_path, kind):
     problem = made([0, 1, 0, 1, np.nan, 1], [1, 1, 2, 2, 3, 3], [3, 4], kind=kind)
-    problem.save(tmp_path)
-    found = ComparisonProblem.open(tmp_path)
+    joblib.dump(problem, tmp_path / PROBLEM)
+    found = joblib.load(tmp_path / PROBLEM, mmap_mode="r")
     for name in ("y", "codes", "parts", "units"):
         np.testing.assert_array_equal(getattr(found, name), getattr(problem, name))
     dense = [X.toarray() if sparse.issparse(X) else X for X in (problem.X, found.X)]

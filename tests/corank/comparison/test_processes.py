@@ -8,20 +8,18 @@ import sys
 import time
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 
 import corank
 from corank import RankRLS
 from corank.comparison.methods import Settings, find_methods
-from corank.comparison.pool import WorkerPool
 from corank.comparison.problem import InputRows, make_problem
 from corank.comparison.study import RESULTS, STUDY
-from corank.comparison.task import CAN_FORK, FoldTask, read_result
+from corank.comparison.workers import PROBLEM, FoldTask, WorkerPool, read_result
 from corank.metrics import CONVENTIONS
-from greedy import Greedy, Sleeper
-
-pytestmark = pytest.mark.skipif(not CAN_FORK, reason="tasks are not forked here")
+from helpers.reference_pursuit import Greedy, Sleeper
 
 SCRIPT = """
 import sys, time
@@ -54,14 +52,12 @@ def results(folder):
 
 
 @pytest.mark.long
-def test_memory_time_and_death_are_those_of_the_method(problem):
+def test_time_and_death_are_those_of_the_method(problem):
     models = {"small": Greedy(1), "large": Greedy(300, 0.2), "dead": Greedy(dies=True)}
     study = corank.compare(models, problem.X, problem.y, problem.qid, folds=2, fractions=(), n_jobs=1)
     small, large, dead = (study.outcome(name) for name in models)
-    assert small.peak_bytes < 150e6
-    assert 290e6 < large.peak_bytes < 500e6
     assert large.fit_seconds >= 0.2
-    assert dead.error == "its process was killed by SIGKILL, perhaps out of memory."
+    assert dead.error == "its process was killed, perhaps out of memory."
     assert dead.evaluation is None
     # the worker continues after a killed task
     assert small.evaluation.means == large.evaluation.means
@@ -115,7 +111,7 @@ def learning(folder: Path) -> list[int]:
 @pytest.mark.long
 def test_the_deadline_stops_a_task_and_the_next_one_runs(problem, tmp_path):
     rows = make_problem(InputRows(problem.X, problem.y, problem.qid), None, 2, 0)[0]
-    rows.save(tmp_path)
+    joblib.dump(rows, tmp_path / PROBLEM)
     methods = find_methods({"quick": RankRLS(alpha=1.0), "slow": Sleeper()}, None)
     told = []
     with WorkerPool(tmp_path, methods, Settings("AP", CONVENTIONS["corank"], 0, None), 1) as pool:

@@ -6,7 +6,7 @@ import pytest
 
 from corank.comparison.report import Report
 from corank.tables import ReportTable
-from read_page import Page
+from helpers.page_reader import Page
 
 TABLE = ReportTable(
     "Runs", ("method", "MAP", "n"), (("SPD", 0.12345, 3), ("none", float("nan"), None)), digits=2, note="A note."

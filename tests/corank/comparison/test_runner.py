@@ -9,7 +9,7 @@ import pytest
 
 from corank.comparison import runner
 from corank.comparison.runner import TaskRunner
-from corank.comparison.task import FoldTask, TaskResult
+from corank.comparison.workers import FoldTask, TaskResult
 
 N_FOLDS = 3
 
@@ -25,7 +25,7 @@ class Begun:
 
 
 def took(seconds):
-    return TaskResult(np.zeros(2), {}, 0.75 * seconds, 0.25 * seconds, 0)
+    return TaskResult(np.zeros(2), {}, 0.75 * seconds, 0.25 * seconds)
 
 
 @pytest.fixture
@@ -37,28 +37,19 @@ def made(monkeypatch):
     return TaskRunner(evaluator, methods, results, Begun(), ["AP"], 0.95, False)
 
 
-def begun(made, tasks, *times):
-    made.workers.tasks, made.left = [], set()
-    made.run(tasks, "", *times)
-    assert made.left == set(tasks)
+def begun(made, tasks, deadline):
+    made.workers.tasks = []
+    assert not made.run(tasks, "", deadline)
     return made.workers.tasks
 
 
-def test_time_for_the_refit_of_possible_winners_is_reserved(made):
+def test_a_task_starts_only_if_it_is_expected_to_end_in_time(made):
     made.known = {FoldTask("slow", fold): took(4.0) for fold in range(N_FOLDS)} | {FoldTask("other", 0): took(1.0)}
     asked = [FoldTask("other", 1)]
+    assert begun(made, asked, 101.1) == asked
+    assert begun(made, asked, 100.9) == []
+    assert begun(made, asked, None) == asked
+    assert begun(made, [FoldTask("third", 0)], 100.1) == [FoldTask("third", 0)]  # nothing is known about it
     assert made.refit_seconds("slow") == pytest.approx(4.0 * 3 / 2)
-    # one second for the fold, six for the refit of what is complete
-    assert begun(made, asked, 102.0, 107.1) == asked
-    assert begun(made, asked, 102.0, 106.9) == []
-    assert begun(made, asked, 102.0) == asked
-    assert begun(made, asked, 100.9, 200.0) == []
-
-
-def test_no_time_is_reserved_for_methods_that_cannot_win_or_are_refitted(made):
-    asked = [FoldTask("other", 1)]
-    made.known = {FoldTask("slow", 0): took(4.0), FoldTask("other", 0): took(1.0)}
-    assert begun(made, asked, None, 102.6) == asked  # a fold and its own refit: 1 + 1.5
-    assert begun(made, asked, None, 102.4) == []
-    made.known |= {FoldTask("slow", fold): took(4.0) for fold in range(N_FOLDS)} | {FoldTask("slow", None): took(9.0)}
-    assert begun(made, asked, None, 102.6) == asked
+    made.known[FoldTask("slow", None)] = took(9.0)
+    assert made.refit_seconds("slow") == 0.0

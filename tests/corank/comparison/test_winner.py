@@ -17,7 +17,7 @@ Y = np.random.default_rng(0).integers(0, 3, len(QID)).astype(float)
 def outcome(name, noise, complexity, seed=1, metric="nDCG@5"):
     rng = np.random.default_rng(seed)
     evaluation = None if noise is None else evaluate(Y, Y + noise * rng.normal(size=len(Y)), QID, metric)
-    return MethodOutcome(name, name.upper(), False, False, complexity, "", (), evaluation, 0.0, 1.0, 0.0, 0.0, 0, 5)
+    return MethodOutcome(name, name.upper(), False, False, complexity, "", (), evaluation, 0.0, 1.0, 0.0, 0.0, 5)
 
 
 def with_values(name, complexity, values):
@@ -26,7 +26,7 @@ def with_values(name, complexity, values):
     found = evaluate(y, y, qid, ["nDCG@10"])
     result = replace(found["nDCG@10"], values=values, mean=float(values.mean()))
     told = replace(found, results={"nDCG@10": result})
-    return MethodOutcome(name, name, False, False, complexity, "", (), told, 0.0, 1.0, 0.0, 0.0, 0, 5)
+    return MethodOutcome(name, name, False, False, complexity, "", (), told, 0.0, 1.0, 0.0, 0.0, 5)
 
 
 def test_a_better_mean_is_recommended_although_nothing_is_proved():
@@ -55,14 +55,13 @@ def test_a_simpler_method_is_preferred_only_if_the_lead_is_surely_below_the_marg
     close = simple + 0.001 + 0.01 * rng.normal(size=4000)
     far = simple + 0.02 + 0.01 * rng.normal(size=4000)
     unsure = simple + 0.002 + 0.5 * rng.normal(size=4000)
-    assert recommend({"a": simple, "b": close}, rng)[:2] == ("a", "b")
-    assert recommend({"a": simple, "b": far}, rng)[:2] == ("b", "b")
+    assert recommend({"a": simple, "b": close})[:2] == ("a", "b")
+    assert recommend({"a": simple, "b": far})[:2] == ("b", "b")
     assert (unsure - simple).mean() > 0
-    assert recommend({"a": simple, "b": unsure}, rng)[:2] == ("b", "b")
+    assert recommend({"a": simple, "b": unsure})[:2] == ("b", "b")
     found = choose_winner([with_values("a", 1, simple), with_values("b", 2, close)], "nDCG@10", 0.95, 0)
     assert found.winner == "a"
     assert f"which is less than {MARGIN:g} with probability 1.00; a is simpler." in found.sentence
-    assert found.sentence.endswith("Expected differences below 0.005, so that the choice matters little: b.")
 
 
 def test_a_clear_lead_is_said_in_one_sentence():
@@ -71,10 +70,10 @@ def test_a_clear_lead_is_said_in_one_sentence():
     assert "It is better than every other method with probability 0.95 or more (" in found.sentence
 
 
-def test_tests_are_the_best_against_all_and_the_simplest_against_all():
+def test_tests_are_the_best_against_all():
     outcomes = [outcome("a", 30.0, 1), outcome("b", 2.0, 2), outcome("c", 0.1, 3)]
     found = choose_winner(outcomes, "nDCG@5", 0.95, 0)
-    assert [(test.base, test.other) for test in found.tests] == [("c", "a"), ("c", "b"), ("a", "b")]
+    assert [(test.base, test.other) for test in found.tests] == [("c", "a"), ("c", "b")]
     values = {one.name: one.evaluation["nDCG@5"].values for one in outcomes}
     p = []
     for other in "ab":

@@ -15,9 +15,9 @@ from corank.core.pairs.inversions import pair_losses
 from corank.core.pairs.losses import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
 from corank.core.rows import blocks, products
 from corank.core.rows.access import DenseRows
-from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
+from corank.core.rows.blocks import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
 from corank.core.rows.products import gather_rows, score_dense, score_rows, score_small
-from corank.core.sums.moments import Slots, add_pair_squares, fold
+from corank.core.sums.bins import Slots, add_pair_squares, fold
 from corank.data.io.letor.reader import read_letor
 from corank.data.io.trec import read_scores
 from corank.errors import InputError

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from corank.data.queries import Queries
 from corank.errors import InputError, UsageWarning
-from plain_columns import COLUMNS
+from helpers.columns import COLUMNS
 
 ids = st.one_of(
     st.lists(st.integers(-3, 3)),

@@ -13,7 +13,7 @@ from scipy import sparse
 from corank.data.inputs import as_scores
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from plain_columns import COLUMNS
+from helpers.columns import COLUMNS
 
 rows = st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0.0, 1.0, 2.0, -1.5, np.nan])), min_size=1, max_size=40)
 

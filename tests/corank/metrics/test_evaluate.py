@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.metrics.names import METRICS
-from read_page import Page
+from helpers.page_reader import Page
 
 ALL = [f"{name}@3" if measure.cut == "needed" else name for name, measure in METRICS.items()]
 rows = st.lists(

@@ -7,7 +7,7 @@ import pytest
 
 from corank.metrics import evaluate
 from corank.models.rls import RankRLS
-from experiments.compare_advice import collections, replay, rules, run
+from experiments.compare_advice import collections, replay, run
 from experiments.compare_advice.replay import CANDIDATES
 from experiments.lambdarank.problems import Judged, made
 from experiments.options import ExperimentOptions
@@ -18,17 +18,13 @@ def test_rules_differ_as_they_should():
     base = 0.5 + 0.2 * rng.normal(size=30)
     swing = np.where(np.arange(30) < 16, 0.05, -0.05)  # better on 16 queries, worse on 14
     values = {"columns": base, "rankrls": base + swing, "lightgbm": base - 0.3}
-    assert rules.best_mean(values) == "rankrls"
-    assert rules.one_standard_error(values) == "columns"
-    assert rules.not_proven_worse(values) == "columns"
-    proved = {**values, "rankrls": base + 0.2 + 0.01 * rng.normal(size=30)}
-    assert {rule(proved) for rule in (rules.not_proven_worse, rules.new_rule, rules.one_standard_error)} == {"rankrls"}
-    few = {name: one[:3] for name, one in values.items()}
-    assert rules.not_proven_worse(few) == rules.best_mean(few)
-    assert rules.always("lightgbm")(values) == "lightgbm"
+    draw = run.Draw("some", 10, values, {})
+    assert run.best_mean(draw) == "rankrls"
+    assert run.one_standard_error(draw) == "columns"
     # without a prior the best expected result is the best mean, with much of it the best offset
-    assert rules.shrunk(values, {}, 20.0) == "rankrls"
-    assert rules.shrunk(values, {"columns": 0.0, "rankrls": 0.0, "lightgbm": 0.1}, 1e6) == "lightgbm"
+    assert run.Prior({}, 20.0, 0.1).recommend(draw)[0] == "rankrls"
+    favoured = {10: {"columns": 0.0, "rankrls": 0.0, "lightgbm": 0.1}}
+    assert run.Prior(favoured, 1e6, 0.1).recommend(draw)[0] == "lightgbm"
 
 
 @pytest.mark.long
@@ -67,33 +63,30 @@ def test_the_report_of_made_up_replays(monkeypatch, tmp_path):
 
     monkeypatch.setattr(run, "replay", made_up)
     report = run.run(ExperimentOptions(tmp_path, quick=True))
-    regrets, by_collection, calibration, offsets, weights = report.tables
-    assert [row[0] for row in regrets.rows] == list(rules.RULES)
+    regrets, by_collection, calibration, prior = report.tables
+    assert regrets.rows[0][0] == run.NEW
     assert all(row[1] >= 0 for row in regrets.rows)
     # every collection has the same number of draws, so the mean of means is the mean
-    for row, other in zip(regrets.rows, by_collection.rows, strict=True):
-        assert row[3] == pytest.approx(np.mean(other[1:]))
-    assert sum(row[1] for row in calibration.rows) == 10 * (len(CANDIDATES) - 1)
-    assert [row[0] for row in offsets.rows] == list(CANDIDATES)
-    assert [row[0] for row in weights.rows] == list(run.PSEUDOS)
+    for at, row in enumerate(regrets.rows):
+        assert row[3] == pytest.approx(np.mean([other[1 + at] for other in by_collection.rows]))
+    assert sum(row[1] for row in calibration.rows) == 2 * len(collections.COLLECTIONS) * (len(CANDIDATES) - 1)
+    assert [row[0] for row in prior.rows] == list(CANDIDATES)
 
 
-def test_offsets_and_variances_by_hand():
-    def of(collection, *means):
-        noise = np.array([-1.0, 0.0, 1.0])
-        inside = {name: at * noise for at, name in enumerate(CANDIDATES)}
-        return run.Draw(collection, 10, 0, inside, dict(zip(CANDIDATES, means, strict=True)))
-
-    draws = [
-        of("a", 0.1, 0.3, 0.4, 0.5, 0.6, 0.7), of("b", 0.4, 0.7, 0.6, 0.5, 0.4, 0.3),
-        of("c", 0.2, 0.5, 0.5, 0.5, 0.5, 0.9),
-    ]  # fmt: skip
-    assert list(run.offsets_of(draws, 10).values()) == pytest.approx([-0.05, 0.0, 0.0, 0.0, 0.0, 0.05])
-    within, between = run.variances(draws, 10)
-    # the methods 1 to 5 have values 1, 2, ... times the noise: differences of 1 to 4, of variance 1 to 16
-    assert within == pytest.approx((4 * 1 + 3 * 4 + 2 * 9 + 16) / 10)
-    wanted = [
-        np.var([list(one.outside.values())[a] - list(one.outside.values())[b] for one in draws], ddof=1)
-        for a in range(1, 6) for b in range(a + 1, 6)
-    ]  # fmt: skip
-    assert between == pytest.approx(np.mean(wanted))
+def test_what_is_learnt_by_hand():
+    rng = np.random.default_rng(0)
+    shifts = dict(zip(CANDIDATES, [-0.2, 0.01, 0.0, -0.01, 0.02, -0.02, 0.0, 0.0], strict=True))
+    draws = []
+    for collection in "abcdefgh":
+        outside = {name: 0.5 + shift + 0.05 * rng.normal() for name, shift in shifts.items()}
+        inside = {name: outside[name] + 0.1 * rng.normal(size=10) for name in CANDIDATES}
+        draws.append(run.Draw(collection, 10, inside, outside))
+    prior = run.learn(draws)
+    gaps = [np.array([draw.outside[name] for name in CANDIDATES]) for draw in draws]
+    medians = np.median([gap - np.median(gap[1:]) for gap in gaps], axis=0)
+    assert prior.offsets[10]["columns"] == -run.LIMIT
+    assert prior.offsets[10]["auto"] == pytest.approx(np.clip(medians[-1], -run.LIMIT, run.LIMIT))
+    # queries differ with deviation √2 times .1, collections with √2 times .05
+    assert prior.spread == pytest.approx(0.1 * np.sqrt(2.0), rel=0.15)
+    assert prior.pseudo == pytest.approx(4.0, rel=0.5)
+    assert prior.inflation in run.INFLATIONS

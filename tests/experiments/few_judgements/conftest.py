@@ -8,7 +8,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank.base.smooth import NeighborSmoother
 from experiments.few_judgements.problems import TopicPool
-from some_stories import made_texts
+from helpers.texts import made_texts
 
 
 @pytest.fixture(scope="session")

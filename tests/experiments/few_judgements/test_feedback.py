@@ -10,7 +10,7 @@ from experiments.few_judgements import feedback
 from experiments.few_judgements.learners import RANKRLS, learners
 from experiments.few_judgements.retrieval import BM25Index
 from experiments.options import ExperimentOptions
-from some_stories import made_texts
+from helpers.texts import made_texts
 
 
 @pytest.fixture

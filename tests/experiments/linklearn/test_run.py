@@ -10,7 +10,7 @@ from corank_lab.records.records import Records
 from experiments.datasets.smart import Topics
 from experiments.linklearn import citations, paper, problems, reviews, run
 from experiments.options import ExperimentOptions
-from some_stories import made_texts
+from helpers.texts import made_texts
 
 
 def made(seed):

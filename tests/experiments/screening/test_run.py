@@ -14,7 +14,7 @@ from experiments.options import ExperimentOptions
 from experiments.screening import pool, reviews, run
 from experiments.screening.order import CORANK, RANDOM, SVM, Collection, flags, linear_svm, read_in_order
 from experiments.screening.outside import read_outside
-from some_records import collection
+from helpers.records import collection
 
 NAMES = ["One_2001", "Two_2002"]
 

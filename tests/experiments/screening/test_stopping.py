@@ -10,7 +10,7 @@ from corank_lab.screening import simulate
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, STOPPING_RULES, stopping_rule
 from experiments.options import ExperimentOptions
 from experiments.screening import stopping
-from some_records import collection
+from helpers.records import collection
 
 KINDS = {"SYNERGY": ("One_2001",), "Cohen": ("Two_2002",)}
 

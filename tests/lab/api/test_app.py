@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import re
-import time
 
 import numpy as np
 import pytest
@@ -24,8 +23,8 @@ from corank_lab.api.learner import replay
 from corank_lab.api.requests import MAX_ITEMS
 from corank_lab.api.service import Rules
 from corank_lab.api.training import train_content, train_version
-from some_service import ask, online_bytes, running
-from some_stores import open_new
+from helpers.api import ask, online_bytes, running
+from helpers.stores import open_new
 
 SHOP = ("shop", "online", online_bytes())
 
@@ -199,37 +198,14 @@ def test_a_packed_matrix_gives_the_same_list_as_numbers(client):
         assert client.post("/rank", {**packed, "features": bad}).status_code == 422
 
 
-def test_versions_are_activated_and_rolled_back(client):
+def test_versions_are_activated(client):
     service = client.service
     assert service.registry.add("shop", "online", online_bytes(3, PDGD(0.5, random_state=1)), {}) == 2
     assert client.post("/rank", ask()).json()["version"] == 1
     assert client.post("/models/shop/activate", {"version": 2}).json() == {"model": "shop", "version": 2}
     assert client.post("/rank", ask()).json()["version"] == 2
-    assert client.post("/models/shop/rollback").json() == {"model": "shop", "version": 1}
-    assert client.post("/rank", ask()).json()["version"] == 1
-    assert "no earlier version" in client.post("/models/shop/rollback").json()["error"]
     assert "has no version 7" in client.post("/models/shop/activate", {"version": 7}).json()["error"]
     assert client.post("/models/none/activate", {"version": 1}).status_code == 422
-
-
-@pytest.mark.long
-def test_a_version_is_trained_on_judgements_in_a_process_of_its_own(client):
-    rng = np.random.default_rng(0)
-    for query in range(12):
-        X = rng.standard_normal((5, 3))
-        rows = [{"item": f"i{at}", "grade": float(row[0] > 0), "features": row.tolist()} for at, row in enumerate(X)]
-        assert client.post("/judgements", {"query": f"q{query}", "judgements": rows}).json()["accepted"] == 1
-    assert client.post("/models/shop/train", {"source": "judgements", "ranker": "RankSVM"}).status_code == 202
-    assert client.post("/models/shop/train", {}).status_code == 429
-    end = time.monotonic() + 120
-    while client.app.training["shop"]["state"] == "running" and time.monotonic() < end:
-        time.sleep(0.05)
-    assert client.app.training["shop"]["state"] == "done", client.app.training
-    (_, second) = client.get("/models").json()["models"]
-    assert (second["version"], second["is_active"], second["recipe"]["upto"]) == (2, False, 12)
-    client.post("/models/shop/activate", {"version": 2})
-    answer = client.post("/rank", {"items": [{"id": "a", "features": [-2, 0, 0]}, {"id": "b", "features": [2, 0, 0]}]})
-    assert [one["id"] for one in answer.json()["items"]] == ["b", "a"]
 
 
 def test_a_version_is_trained_on_clicks_and_again_with_the_same_bytes(client):
@@ -242,8 +218,7 @@ def test_a_version_is_trained_on_clicks_and_again_with_the_same_bytes(client):
             if rng.random() < 1.0 / (rank + 1) and rows[one["id"]][0] > 0.3:
                 client.post("/feedback", {"impression": f"l{at}", "item": one["id"]})
     log, registry = client.service.log, client.service.registry
-    recipe = {"source": "clicks", "ranker": "RankSVM", "parameters": {}}
-    version = train_version(log, registry, "shop", recipe)
+    version = train_version(log, registry, "shop", "RankSVM", {})
     model = registry.model("shop", version).model
     assert np.argmax(model.coef_) == 0
     client.post("/rank", ask(query="later"))
@@ -251,61 +226,29 @@ def test_a_version_is_trained_on_clicks_and_again_with_the_same_bytes(client):
     assert train_content(log, registry, "shop", row.recipe)[1] == model_bytes(model)
 
 
-def test_events_of_ubi_are_understood(client):
-    shown = {"query_id": "q1", "user_query": "shoes", "client_id": "u", "query_response_hit_ids": ["a", "b"]}
-    assert client.post("/ubi/queries", shown).json()["accepted"] == 1
-    event = {
-        "action_name": "click", "query_id": "q1", "client_id": "u", "timestamp": "2024-05-01T10:00:00Z",
-        "event_attributes": {"object": {"object_id": "b"}, "position": {"ordinal": 2}},
-    }  # fmt: skip
-    assert client.post("/ubi/events", [event, {**event, "action_name": "view"}]).json()["accepted"] == 2
-    assert client.post("/ubi/events", event).json()["duplicates"] == 1
-    kinds = [(one.kind, one.subject, one.item, one.flag) for one in client.service.log.after(0)]
-    assert kinds == [("impression", "", "", 0), ("feedback", "q1", "b", 1), ("feedback", "q1", "b", 0)]
-
-
 BAD = [
-    ("/rank", {}, "items is missing"),
-    ("/rank", [], "the request is refused: expected an object, got a list"),
+    ("/rank", {}, "items"),
+    ("/rank", [], "the body is refused"),
     ("/rank", {"items": [{"id": "a", "features": [1, 2]}]}, "item number 1 has 2 features; send 3 numbers"),
-    (
-        "/rank",
-        {"items": [{"id": "a", "features": [1, 2, "x"]}]},
-        "items[0].features[2] is refused: expected true or false or a number, got a text",
-    ),
-    (
-        "/rank",
-        {"items": [{"id": "a", "features": [1, 2, None]}]},
-        "items[0].features[2] is refused: expected true or false or a number, got null",
-    ),
-    (
-        "/rank",
-        {"items": [{"id": "a", "features": [1, 2, 10**400]}]},
-        "items[0].features[2] is refused: number out of range",
-    ),
+    ("/rank", {"items": [{"id": "a", "features": [1, 2, "x"]}]}, "items[0].features[2] is refused"),
+    ("/rank", {"items": [{"id": "a", "features": [1, 2, None]}]}, "items[0].features[2] is refused"),
+    ("/rank", {"items": [{"id": "a", "features": [1, 2, 10**400]}]}, "items[0].features[2] is refused"),
     ("/rank", {"items": ["a", "a"]}, "the item 'a' occurs twice"),
-    ("/rank", {"items": [{"id": 7}]}, "items[0].id is refused: expected a text, got a whole number"),
-    ("/rank", {"items": [{"id": "x" * 201}]}, "items[0].id is refused: expected a text of length <= 200"),
-    ("/rank", {"items": [{"id": "a\x00"}]}, "items[0].id holds a NUL character"),
-    ("/rank", {"items": ["a"] * (MAX_ITEMS + 1)}, "items is refused: expected a list of length <= 1000"),
-    ("/rank", {**ask(), "k": 0}, "k is refused: expected a number >= 1"),
-    ("/rank", {**ask(), "k": True}, "k is refused: expected a number or null, got true or false"),
+    ("/rank", {"items": [{"id": 7}]}, "items[0].id is refused"),
+    ("/rank", {"items": [{"id": "x" * 201}]}, "items[0].id is refused"),
+    ("/rank", {"items": [{"id": "a\x00"}]}, "NUL character"),
+    ("/rank", {"items": ["a"] * (MAX_ITEMS + 1)}, "items is refused"),
+    ("/rank", {**ask(), "k": 0}, "k is refused"),
+    ("/rank", {**ask(), "k": True}, "k is refused"),
     ("/rank", {**ask(), "k": 1.5}, "k is 1.5; send a whole number"),
     ("/rank", {**ask(), "model": "other"}, "there is no model 'other'"),
     ("/rank", {**ask(), "random_state": "00" * 32}, "random_state must be 64 hexadecimal digits"),
-    ("/feedback", {"item": "a"}, "impression is missing"),
+    ("/feedback", {"item": "a"}, "impression"),
     ("/feedback", {"impression": "a", "clicks": [1]}, "[0].clicks[0] is refused"),
     ("/feedback", {"impression": "a", "item": "b", "seconds": -1}, "[0].seconds is refused"),
     ("/feedback", {"impression": "a", "item": "b", "final": 1}, "[0].final is refused"),
     ("/feedback", [], "the request has 0 events"),
-    ("/feedback", {"event": "interaction", "id": "1", "ranking": "r", "item": "a"}, "impression is missing"),
-    ("/judgements", {"query": "q", "judgements": [{"item": "a"}]}, "judgements[0].grade is missing"),
-    ("/items", {"items": [{"id": "a"}]}, "items[0].features is missing"),
-    (
-        "/ubi/events",
-        {"action_name": "click", "query_id": "q", "event_attributes": 3},
-        "[0].event_attributes is refused",
-    ),
+    ("/items", {"items": [{"id": "a"}]}, "features"),
 ]
 
 
@@ -317,7 +260,9 @@ def test_bad_input_is_one_sentence(client, path, value, sentence):
     assert client.service.log.last_number() == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b'{"a": 1} x', b'{"\xff": 1}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff", b'{"a":' * 100_000, b'{"items": ["a"]} x', b'{"items": [NaN]}', b'{"\xff": 1}']
+)
 def test_a_body_that_is_not_json_is_refused(client, content):
     answer = client.send("POST", "/rank", content=content)
     assert answer.status_code == 400
@@ -326,7 +271,7 @@ def test_a_body_that_is_not_json_is_refused(client, content):
 
 def test_keys_need_the_right_scope(store):
     with running(store, models=[SHOP]) as client:
-        keys = {scope: client.app.keys.add(scope, [scope]) for scope in ("rank", "feedback", "judge", "admin")}
+        keys = {scope: client.app.keys.add(scope, [scope]) for scope in ("rank", "feedback", "admin")}
         client.app.keys.refresh()
         for one in OPERATIONS:
             path = one.path.replace("{name}", "shop")
@@ -345,14 +290,16 @@ def test_keys_need_the_right_scope(store):
         assert client.get("/models", headers={"authorization": f"Bearer {keys['rank']}"}).status_code == 401
 
 
-def test_full_queues_large_bodies_and_fast_keys_are_refused_before_anything_is_stored(store):
-    with running(store, models=[SHOP], most_waiting=0) as client:
+def test_full_queues_large_bodies_and_fast_keys_are_refused_before_anything_is_stored(store, monkeypatch):
+    monkeypatch.setattr("corank_lab.api.app.MAX_WAITING", 0)
+    with running(store, models=[SHOP]) as client:
         for path, value in (("/rank", ask()), ("/feedback", {"impression": "a", "item": "b"})):
             answer = client.post(path, value)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert client.get("/readyz").status_code == 503
         assert client.send("POST", "/rank", content=b" " * (9 << 20)).status_code == 413
         assert client.service.log.last_number() == 0
+    monkeypatch.setattr("corank_lab.api.app.MAX_WAITING", 9)
     with running(store, rate=1.0) as client:
         statuses = [client.post("/rank", ask()).status_code for _ in range(3)]
         assert statuses == [200, 200, 429]
@@ -364,7 +311,7 @@ def test_the_description_names_every_address(client):
         (one.method, one.path) for one in OPERATIONS
     }
     names = re.findall(r'"#/components/schemas/(\w+)"', json.dumps(described))
-    assert set(names) == set(described["components"]["schemas"]) >= {"RankRequest", "Feedback", "UbiEvent"}
+    assert set(names) == set(described["components"]["schemas"]) >= {"RankRequest", "Feedback"}
     assert client.get("/").status_code == 404
     assert client.get("/healthz", headers={}).json() == {"status": "ok"}
     assert client.get("/nothing").status_code == 404

@@ -18,9 +18,9 @@ from corank import PDGD, RankSVM, cli, load, make_ranking, save
 from corank.clicks import Impression
 from corank_lab.api.learner import LogLearner
 from corank_lab.api.log import EventLog
-from corank_lab.api.registry import Registry
-from some_service import ask, running
-from some_stores import open_new
+from corank_lab.api.models import Registry
+from helpers.api import ask, running
+from helpers.stores import open_new
 
 
 def corank(*words, code=0):
@@ -31,7 +31,7 @@ def corank(*words, code=0):
     return said.output
 
 
-def test_models_are_added_listed_activated_rolled_back_saved_and_removed(tmp_path):
+def test_models_are_added_listed_activated_saved_and_removed(tmp_path):
     problem = make_ranking(8, 6, random_state=0)
     ranker = RankSVM().fit(problem.X, problem.y, qid=problem.qid)
     save(ranker, tmp_path / "model.safetensors")
@@ -41,7 +41,7 @@ def test_models_are_added_listed_activated_rolled_back_saved_and_removed(tmp_pat
     assert added == "added main version 2; activate it with corank serve activate\n"
     corank("serve", "activate", place, "main", 2)
     assert "main 2 (active): online" in corank("serve", "models", place)
-    corank("serve", "rollback", place, "main")
+    corank("serve", "activate", place, "main", 1)
     listed = json.loads(corank("serve", "models", place, "--json"))["models"]
     assert [(one["version"], one["is_active"]) for one in listed] == [(1, True), (2, False)]
     corank("serve", "save", place, "main", "--output", tmp_path / "again.safetensors")

@@ -9,17 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 import corank
-from corank import RankRLS
 from corank.cli import app
 from corank.data.io.click_files import read_clicks
-from corank.deploy import fit_parts
 from corank.deploy.persist import save
 from corank.deploy.persist.files import model_bytes
 from corank.errors import InputError
-from corank_lab.api.export import logged_rows, write_parquet_parts
+from corank_lab.api.export import logged_rows
 from corank_lab.api.log import EventLog
-from some_service import ask, online_bytes, running
-from some_stores import open_new
+from helpers.api import ask, online_bytes, running
+from helpers.stores import open_new
 
 WEIGHTS = np.array([1.0, -0.5, 0.2])
 
@@ -79,55 +77,18 @@ def as_lists(log):
 def test_ubi_is_read_again_by_the_reader_of_ubi(shop, says):
     folder, _, wanted = shop
     target = folder / "events.jsonl"
-    assert "43 lists as ubi" in says("serve", "events", "export", folder, "--as", "ubi", "-o", target)
+    assert "43 lists" in says("serve", "events", "export", folder, "-o", target)
     assert as_lists(read_clicks(target)) == list(wanted.values())
     text = target.read_text()
     assert "ann" not in text
     assert "purchase" not in text
-    says("serve", "events", "export", folder, "--as", "ubi", "-o", target, "--persons", "--force")
+    says("serve", "events", "export", folder, "-o", target, "--persons", "--force")
     assert '"client_id": "ann"' in target.read_text()
-    words = ("--as", "ubi", "--model", "shop", "-o", target, "--force", "--json")
+    words = ("--model", "shop", "-o", target, "--force", "--json")
     said = json.loads(says("serve", "events", "export", folder, *words))
     assert (said["verb"], said["n_lists"]) == ("serve events export", 40)
     ids = [one["query_id"] for one in map(json.loads, text.splitlines()) if "action_name" not in one]
     assert ids == list(wanted)
-
-
-def test_parquet_holds_the_rows_shown_and_is_converted_to_letor(shop, says):
-    folder, _, wanted = shop
-    says("serve", "events", "export", folder, "--as", "parquet", "--bias", 1, "-o", folder / "parts")
-    says("convert", folder / "parts" / "part-00000.parquet", folder / "rows.txt")
-    text, table = (
-        corank.read(folder / "rows.txt", dtype="float64"),
-        corank.read(folder / "parts" / "part-00000.parquet"),
-    )
-    np.testing.assert_array_equal(text.X, table.X)
-    np.testing.assert_array_equal(text.y, table.y)
-    assert text.docids.tolist() == table.docids.tolist() == [item for _, shown, _ in wanted.values() for item in shown]
-    assert table.qid.tolist() == [id for id, (_, shown, _) in wanted.items() for _ in shown]
-    assert text.qid.tolist() == table.qid.tolist()
-    labels = [(at + 1) * (item in clicks) for _, shown, clicks in wanted.values() for at, item in enumerate(shown)]
-    assert table.y.tolist() == labels
-    X = [np.random.default_rng(seed).standard_normal((6, 3)).round(3) for seed in range(4)]
-    seeds = [int(query[-1]) for query, shown, _ in wanted.values() for _ in shown]
-    np.testing.assert_array_equal(table.X, [X[seed][int(id[4:])] for seed, id in zip(seeds, text.docids, strict=True)])
-
-
-def test_learning_from_parts_on_a_cluster_gives_the_bytes_of_one_machine(shop):
-    distributed = pytest.importorskip("distributed")
-    folder, store, _ = shop
-    log = EventLog(store)
-    write_parquet_parts(log, folder / "one", None, bias=0.0, overwrite=False)
-    write_parquet_parts(log, folder / "many", None, bias=0.0, overwrite=False, n_rows=17)
-    assert len(list((folder / "one").iterdir())) == 1
-    assert len(list((folder / "many").iterdir())) > 5
-    alone = fit_parts(RankRLS(), folder / "one")
-    with distributed.Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as client:
-        there = fit_parts(RankRLS(), folder / "many", client)
-    assert model_bytes(there) == model_bytes(alone)
-    whole = corank.read(folder / "one" / "part-00000.parquet")
-    fitted = RankRLS().fit(whole.X, whole.y, qid=whole.qid)
-    np.testing.assert_allclose(alone.coef_, fitted.coef_, rtol=1e-8)
 
 
 def test_lists_of_equal_items_share_their_rows(shop):
@@ -168,16 +129,12 @@ def test_a_saved_model_is_replayed_on_the_log_of_a_service(tmp_path, says):
 def test_refusals(shop, says, tmp_path):
     folder, store, _ = shop
     with pytest.raises(InputError, match="no list of the model 'none'"):
-        says("serve", "events", "export", folder, "--as", "ubi", "--model", "none", "-o", folder / "x.jsonl")
+        says("serve", "events", "export", folder, "--model", "none", "-o", folder / "x.jsonl")
     with pytest.raises(InputError, match="has no database"):
-        says("serve", "events", "export", tmp_path, "--as", "ubi", "-o", folder / "x.jsonl")
+        says("serve", "events", "export", tmp_path, "-o", folder / "x.jsonl")
     assert not (tmp_path / "corank.db").exists()
     with running(store, models=[("wide", "online", online_bytes(5))]) as client:
         assert client.post("/rank", ask(d=5, model="wide")).status_code == 200
-    with pytest.raises(InputError, match="choose one model"):
-        says("serve", "events", "export", folder, "--as", "parquet", "-o", folder / "x")
-    assert not (folder / "x").exists()
+    with pytest.raises(InputError, match="choose the lists of one model"):
+        logged_rows(EventLog(store))
     assert not (folder / "x.jsonl").exists()
-    assert "40 rows" not in says(
-        "serve", "events", "export", folder, "--as", "parquet", "--model", "shop", "-o", folder / "x"
-    )

@@ -12,10 +12,9 @@ from corank.clicks import Impression, InterleavingTest, PairwiseEpsilonGreedy
 from corank.deploy.persist.files import model_bytes, model_from_bytes
 from corank_lab.api.learner import Lease, LogLearner, OpenLists, replay, require_lease
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, pack, unpack
-from corank_lab.api.rankers import InterleavedModel, rng_state_of
-from corank_lab.api.registry import Registry
-from some_service import online_bytes
-from some_stores import open_new
+from corank_lab.api.models import InterleavedModel, Registry, rng_state_of
+from helpers.api import online_bytes
+from helpers.stores import open_new
 
 D = 4
 

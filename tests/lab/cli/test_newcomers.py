@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cli.some_files import files
 from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
 from corank.errors import InputError
 from corank_lab.cli.demo import _write_new
+from helpers.files import files
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from corank.errors import InputError
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.preferences import PreferenceJournal
 from corank_lab.preferences.answers import PreferenceEntry
-from on_terminal import OnTerminal
+from helpers.terminal import OnTerminal
 
 on_posix = pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 

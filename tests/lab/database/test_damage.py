@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 from corank import cli
 from corank.errors import InputError
 from corank_lab.api.log import TABLES, EventLog, NewEvent
-from corank_lab.database.backends import SqliteDatabase, open_database, recover
+from corank_lab.database.backends import SqliteDatabase, open_database
 from corank_lab.database.connections import LostError
+from corank_lab.database.transfer import recover
 from corank_lab.pages.app import create_app
 from faults.flip import flip_many
-from some_pages import PageClient, fields, new_project, words
-from some_service import running
+from helpers.api import running
+from helpers.pages import PageClient, fields, new_project, words
 
 
 def answered(path, n=30):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from corank_lab.database.entries import format_time
+from corank_lab.database.schema import format_time
 
 
 def test_times():

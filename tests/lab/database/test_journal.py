@@ -11,7 +11,7 @@ from corank.data.io.items import Items
 from corank.errors import InputError
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.database.database import ClaimableItem
-from corank_lab.database.entries import parse_lines
+from corank_lab.database.journal import parse_lines
 from corank_lab.preferences import PreferenceJournal
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
 from corank_lab.screening import Records, ScreeningJournal, UniqueRecords

@@ -22,7 +22,7 @@ from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import ClaimableItem
 from corank_lab.database.schema import AppTables, add_function, check_database, checked_tables
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
-from some_stores import address_of, open_new, postgres
+from helpers.stores import address_of, open_new, postgres
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -233,49 +233,23 @@ def test_sessions_of_the_library_work_on_an_open_store(store):
             second.refresh()
 
 
-@pytest.mark.parametrize("kind", DATABASES)
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
-def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path):
-    address = address_of(kind, tmp_path)
-    if kind == "sqlite":
-        connection = sqlite3.connect(address, isolation_level=None)
-        add_function(connection)
-    else:
-        import psycopg
-
-        connection = psycopg.connect(address, autocommit=True)
-    schema.migrate(connection, kind, to=version)
-    mark = "?" if kind == "sqlite" else "%s"
-    connection.execute(
-        "INSERT INTO projects (id, kind, name, settings, created, is_archived) "
-        "VALUES ('p', 'compare', 'old', '{}', '2020', 0)"
-    )
-    connection.execute(
-        "INSERT INTO answers (project, judge, client_id, item, action, entry, time) "
-        f"VALUES ('p', 'ann', 'c', 'x', 'left', {mark}, '2020')",
-        ('{"action": "left"}',),
-    )
-    connection.close()
-    with open_database(address) as store:
-        assert [one.entry for one in store.answers("p")] == [{"action": "left"}]
-        store.append("p", "ann", "x", {"action": "right"})
-        assert store.read("SELECT value FROM meta WHERE key = 'version'") == [(str(schema.VERSION),)]
-    if kind == "sqlite":
-        copy = sqlite3.connect(f"{address}.version{version}")
-        assert copy.execute("SELECT COUNT(*) FROM answers").fetchone() == (1,)
-        assert schema.version_of(copy, "sqlite") == version
-        copy.close()
+def test_a_database_from_before_0_2_is_refused_and_stays_as_it_is(tmp_path):
+    with open_new("sqlite", tmp_path) as store:
+        store.write(("UPDATE meta SET value = '4' WHERE key = 'version'",))
+        address = store.address
+    with pytest.raises(InputError, match="version 4"):
+        open_database(address)
 
 
-@pytest.mark.parametrize("version", [4, 5])
-def test_a_stored_database_of_an_earlier_version_keeps_answers_events_and_keys(version, tmp_path):
-    """Version 4 has no checksums; the database itself created the tables of the service in both."""
+def test_a_stored_database_of_0_2_keeps_answers_events_and_keys(tmp_path):
+    """The database itself created the tables of the service then."""
     path = tmp_path / "corank.db"
     with closing(sqlite3.connect(path)) as connection:
         add_function(connection)
-        connection.executescript((Path(__file__).parent / "old" / f"version{version}.sql").read_text())
+        connection.executescript((Path(__file__).parent / "old" / "version5.sql").read_text())
     for _ in range(2):
         with open_database(path) as store:
+            assert Path(f"{path}.version5").is_file()
             assert [(one.action, one.time) for one in store.answers("p")] == [("left", "2026-01-31T12:00:01.000+00:00")]
             assert [one.created[:19] for one in store.projects()] == ["2026-01-31T12:00:00"]
             log, keys = EventLog(store), Keys(store)

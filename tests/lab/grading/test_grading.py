@@ -8,10 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from corank.data.io.letor.reader import read_letor
 from corank.errors import InputError
 from corank.metrics.agreement import krippendorff_alpha, read_judgements
-from corank.text import BM25, open_corpus, read_corpus, save_corpus
 from corank_lab.grading import (
     GradingDocument,
     GradingQuery,
@@ -21,10 +19,8 @@ from corank_lab.grading import (
     alpha_interval,
     export,
     grading_features,
-    pool_from_index,
     read_grading_task,
 )  # fmt: skip
-from corank_lab.grading.reading import read_queries
 from corank_lab.grading.task import GradingEntry
 
 NAN = float("nan")
@@ -311,37 +307,35 @@ def graded():
 
 
 def test_lists_for_other_tools(graded, tmp_path):
-    assert export.as_qrels(graded) == "q1 0 a%20b 3\nq1 0 c 0\n"
+    made = {name: file.make(graded, "n", "idx") for name, file in export.EXPORTS.items()}
+    assert made["qrels"] == "q1 0 a%20b 3\nq1 0 c 0\n"
     path = tmp_path / "qrels.txt"
-    path.write_text(export.as_qrels(graded))
+    path.write_text(made["qrels"])
     assert read_judgements(path).y.tolist() == [3, 0]
-    assert export.as_quepid_csv(graded) == "query,docid,rating\n =tea pots,a b,3\n =tea pots,c,0\nwind,,\n"
-    opensearch = json.loads(export.as_opensearch(graded, "n"))
+    assert made["quepid"] == "query,docid,rating\n =tea pots,a b,3\n =tea pots,c,0\n"
+    opensearch = json.loads(made["opensearch"])
     assert opensearch["type"] == "IMPORT_JUDGMENT"
     assert opensearch["judgmentRatings"] == [
         {"query": "=tea pots", "ratings": [{"docId": "a b", "rating": 3}, {"docId": "c", "rating": 0}]}
     ]
-    request = json.loads(export.as_rank_eval(graded, "idx"))
+    request = json.loads(made["rank_eval"])
     assert request["requests"][0]["ratings"] == [
         {"_index": "idx", "_id": "a b", "rating": 3},
         {"_index": "idx", "_id": "c", "rating": 0},
     ]
     assert request["metric"] == {"dcg": {"k": 10, "normalize": True}}
-    letor = tmp_path / "letor.txt"
-    letor.write_bytes(export.as_letor(graded, grading_features(graded.task, use_texts=False)))
-    rows = read_letor(letor)
-    assert rows.y.tolist() == [3, 0]
-    assert rows.X.tolist() == [[1], [2]]
+    rows = export.as_features(graded, grading_features(graded.task, use_texts=False)).splitlines()
+    assert rows == ["qid,docid,rating,f", "q1,a b,3,1.0", "q1,c,0,2.0", "wind,c,,3.0"]
     table = tmp_path / "all.csv"
-    table.write_text(export.as_judgements(graded))
+    table.write_text(made["judgements"])
     assert read_judgements(table).judges.tolist() == ["ann", "ann"]
-    assert "'=tea pots" in export.as_judgements(graded)
-    assert export.as_queries(graded).splitlines()[1] == "q1,'=tea pots,"
+    assert "'=tea pots" in made["judgements"]
+    assert made["queries"].splitlines()[1] == "q1,'=tea pots,"
 
 
 def test_nothing_to_save_is_one_sentence():
     with pytest.raises(InputError, match="there are no grades yet"):
-        export.as_qrels(GradingSession(task()))
+        export.EXPORTS["qrels"].make(GradingSession(task()), "", "")
 
 
 def test_words_shared_with_the_query_by_brute_force():
@@ -399,28 +393,3 @@ def test_which_columns_are_features(columns, has_order, use_texts, names, prior)
 def test_nothing_to_learn_from():
     with pytest.raises(InputError, match="nothing to learn from"):
         grading_features(GradingTask([GradingQuery("1", "tea")], [GradingDocument(0, "a")]))
-
-
-def test_a_pool_is_what_the_index_finds(tmp_path):
-    lines = [{"id": f"d{k}", "title": f"Pot {k}", "text": "tea " * k + "pot " * (5 - k)} for k in range(6)]
-    documents = write(tmp_path, "docs.jsonl", "".join(json.dumps(one) + "\n" for one in lines))
-    save_corpus(read_corpus(documents, language=None), tmp_path / "a.index")
-    queries = read_queries(write(tmp_path, "queries.csv", "query\ntea\ntea pot\nmill\n"))
-    assert queries == {"tea": "tea", "tea pot": "tea pot", "mill": "mill"}
-    found = pool_from_index(queries, tmp_path / "a.index", [documents], depth=3)
-    corpus = open_corpus(tmp_path / "a.index")
-    hits = BM25().to_index(corpus).search(["tea", "tea pot"], 3)
-    assert [one.text for one in found.queries] == ["tea", "tea pot"]  # no document has mill
-    assert [one.id for one in found.documents] == corpus.ids[hits.documents.ravel()].tolist()
-    assert [one.position for one in found.documents] == [1, 2, 3, 1, 2, 3]
-    np.testing.assert_allclose(found.X[:, 0], hits.scores.ravel())
-    assert found.documents[0].fields == {key: lines[5][key] for key in ("title", "text")}
-    assert (list(found.columns), found.has_order) == (["bm25"], True)
-    with pytest.raises(InputError, match="keeps word counts, not texts"):
-        pool_from_index(queries, tmp_path / "a.index", [])
-    with pytest.raises(InputError, match=r"of 6 documents that were found, such as .*, are not in"):
-        pool_from_index(queries, tmp_path / "a.index", [write(tmp_path, "few.tsv", "d0\tpot\n")])
-    with pytest.raises(InputError, match="no query shares a word"):
-        pool_from_index({"1": "mill"}, tmp_path / "a.index", [documents])
-    with pytest.raises(InputError, match="opened by the command line"):
-        read_grading_task(tmp_path / "a.index")

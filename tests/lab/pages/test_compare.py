@@ -10,8 +10,8 @@ import zipfile
 import pytest
 
 from corank_lab.pages.app import create_app
-from some_pages import TEAS, PageClient, answers_of_judges, fields, new_project, words
-from some_stores import open_new
+from helpers.pages import TEAS, PageClient, answers_of_judges, fields, new_project, words
+from helpers.stores import open_new
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
 HOSTILE = (

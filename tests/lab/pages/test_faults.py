@@ -14,9 +14,9 @@ from corank_lab.cli.lab import has_browser
 from corank_lab.database import backends
 from corank_lab.database.backends import SqliteDatabase, open_database
 from corank_lab.pages.app import create_app
-from some_pages import PageClient, fields, new_project, words
-from some_server import ServerProcess
-from some_stores import address_of, postgres
+from helpers.pages import PageClient, fields, new_project, words
+from helpers.server import ServerProcess
+from helpers.stores import address_of, postgres
 
 
 @pytest.fixture

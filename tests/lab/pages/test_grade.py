@@ -17,12 +17,10 @@ from corank.data.rows import with_names
 from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.progress import progress
-from corank.text import read_corpus, save_corpus
-from corank_lab.cli.lab import open_grading
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages import training
 from corank_lab.pages.app import create_app
-from some_pages import PageClient, answers_of_judges, fields, new_project, words
+from helpers.pages import PageClient, answers_of_judges, fields, new_project, words
 
 TABLE = (
     b"query,docid,title,text,bm25\n"
@@ -91,7 +89,7 @@ def test_a_story_with_a_conflict(app, store, owner, path):
     book = json.loads(owner.get(f"{path}/export/book").text)
     notes = [one["explanation"] for pair in book["query_doc_pairs"] for one in pair["judgements"]]
     assert "good one" in notes
-    for name in ("queries", "letor", "quepid", "opensearch", "rank_eval", "judgements"):
+    for name in ("queries", "quepid", "opensearch", "rank_eval", "judgements"):
         answered = owner.get(f"{path}/export/{name}")
         assert (answered.status_code, "attachment" in answered.headers["content-disposition"]) == (200, True)
 
@@ -261,25 +259,9 @@ def many(n_queries, text=True):
     return "\n".join(lines).encode()
 
 
-def test_the_command_opens_an_index_and_the_same_project_again(owner, store, tmp_path):
-    documents = [tmp_path / "docs.jsonl"]
-    documents[0].write_text("".join(json.dumps({"id": k, "text": f"tea {'pot ' * k}"}) + "\n" for k in range(5)))
-    save_corpus(read_corpus(documents, language=None), tmp_path / "a.index")
-    queries = tmp_path / "queries.csv"
-    queries.write_text("qid,query_text\n1,tea\n2,pot\n")
-    path = open_grading(store, [queries], tmp_path / "a.index", documents, 3)
-    assert "0 of 6 documents of 2 queries are finished" in words(owner.get(path).text)
-    assert "bm25" not in owner.get(f"{path}/judge").text  # for models
-    assert owner.get(f"{path}/export/features").text.startswith("qid,docid,rating,bm25,bm25 text,")
-    assert open_grading(store, [queries], tmp_path / "a.index", documents, 3) == path
-    assert open_grading(store, [queries], tmp_path / "a.index", documents, 2) != path
-    case = tmp_path / "case.csv"
-    case.write_text("query,docid,rating\ntea,a,3\ntea,b,\n")
-    path = open_grading(store, [case], None, (), 3)
-    assert "1 of 2 documents" in words(owner.get(path).text)
-    assert open_grading(store, [case], None, (), 3) == path
+def test_an_index_is_refused_with_the_command_that_searches_it(owner):
     page = owner.post("/projects", {"kind": "grade"}, [("files", ("a.index", b"x"))])
-    assert (page.status_code, "corank lab --grade queries.csv --index" in words(page.text)) == (422, True)
+    assert (page.status_code, "corank search wiki.index" in words(page.text)) == (422, True)
 
 
 def test_training_needs_grades_of_several_queries(owner, path):

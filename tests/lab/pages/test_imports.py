@@ -13,22 +13,21 @@ import zipfile
 import httpx
 import pytest
 
-from corank_lab.database.transfer import (
-    MAX_ATTEMPTS,
-    add_import,
-    begin_import,
-    files_of_import,
-    find_import,
-    report_import,
-    unfinished_imports,
-)  # fmt: skip
 from corank_lab.pages import imports
 from corank_lab.pages.app import KINDS, create_app
-from corank_lab.pages.imports import read_import
-from some_pages import TEAS, PageClient, words
-from some_reviews import bees, with_duplicate
-from some_server import ServerProcess
-from some_stores import open_new
+from corank_lab.pages.imports import (
+    MAX_ATTEMPTS,
+    add_import,
+    files_of_import,
+    find_import,
+    read_import,
+    unfinished_imports,
+)
+from corank_lab.pages.uploads import UploadedFile
+from helpers.pages import TEAS, PageClient, words
+from helpers.reviews import bees, with_duplicate
+from helpers.server import ServerProcess
+from helpers.stores import open_new
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -57,7 +56,7 @@ def test_a_page_shows_the_progress_and_then_the_project(store, small):
     assert "Waiting to be read" in words(page)
     assert '<noscript><meta http-equiv="refresh"' in page
     assert store.projects() == []
-    report_import(store, id, "duplicates", 0.42)
+    store.write(("UPDATE imports SET stage = 'duplicates', share = 0.42",))
     page = owner.get(address).text
     assert '<progress max="100" value="42"' in page
     assert "Looking for duplicates · 42 %" in words(owner.get("/").text)
@@ -113,9 +112,9 @@ def test_a_crash_while_a_project_is_saved_leaves_nothing(store, small, monkeypat
 
 
 def test_reading_that_kills_the_server_ends(store, small):
-    add_import(store, "x", "screen", "", [("bees.ris", bees(5).encode())])
+    add_import(store, "x", "screen", "", [UploadedFile("bees.ris", bees(5).encode())])
     for _ in range(MAX_ATTEMPTS):
-        begin_import(store, "x")
+        store.write(("UPDATE imports SET attempts = attempts + 1",))
     assert imports.Importer(store)._read("x")
     assert f"was begun {MAX_ATTEMPTS} times" in find_import(store, "x").error
     assert files_of_import(store, "x") == []
@@ -175,7 +174,7 @@ def test_archives_share_one_budget(store, monkeypatch):
     read = uploads.read_member
     monkeypatch.setattr(uploads, "read_member", lambda *given: opened.append(given[-1]) or read(*given))
     monkeypatch.setattr(imports, "MAX_BYTES", 1000)
-    files = [(f"{k}.zip", zipped(**{"x.csv": b"0" * 400})) for k in range(20)]
+    files = [UploadedFile(f"{k}.zip", zipped(**{"x.csv": b"0" * 400})) for k in range(20)]
     add_import(store, "x", "compare", "", files)
     read_import(store, KINDS, "x")
     assert find_import(store, "x").error.startswith("2.zip unpacks to more than 1,000 bytes")
@@ -187,7 +186,7 @@ def test_an_upload_that_takes_too_much_memory_is_one_sentence(store, small, monk
         raise MemoryError
 
     monkeypatch.setattr(imports, "sort_upload", fail)
-    add_import(store, "x", "screen", "", [("bees.ris", bees(5).encode())])
+    add_import(store, "x", "screen", "", [UploadedFile("bees.ris", bees(5).encode())])
     read_import(store, KINDS, "x")
     assert "takes more than 4 GB of memory" in find_import(store, "x").error
     assert "CORANK_IMPORT_GB" in find_import(store, "x").error

@@ -16,10 +16,10 @@ import pytest
 
 from corank_lab.database.backends import open_database
 from faults.kill_server import form_of
-from some_pages import words
-from some_postgres import PostgresServer
-from some_reviews import bees
-from some_server import ServerProcess
+from helpers.pages import words
+from helpers.postgres import PostgresServer
+from helpers.reviews import bees
+from helpers.server import ServerProcess
 
 pytestmark = pytest.mark.long
 SAFE = "Answers that were saved before are safe."

@@ -13,8 +13,8 @@ from corank_lab.cli.screening.session import open_project, read_settings
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages.app import create_app
 from corank_lab.screening import STOPPING_RULES
-from some_pages import PageClient
-from some_reviews import bees
+from helpers.pages import PageClient
+from helpers.reviews import bees
 
 
 def test_the_project_of_a_file_is_made_once(tmp_path):

@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from corank_lab.database.backends import SqliteDatabase
-from corank_lab.database.transfer import find_import, unfinished_imports
 from corank_lab.pages.app import KINDS, create_app
-from corank_lab.pages.imports import TASKS, make_project
-from corank_lab.pages.previews import ANY, ROLES, SAVED, preview_files, with_roles
-from corank_lab.pages.uploads import UploadedFile
-from some_pages import TEAS, PageClient, words
-from some_reviews import bees
+from corank_lab.pages.imports import TASKS, find_import, make_project, unfinished_imports
+from corank_lab.pages.uploads import ANY, ROLES, SAVED, UploadedFile, preview_files, with_roles
+from helpers.pages import TEAS, PageClient, words
+from helpers.reviews import bees
 
 VOTES = b"model_a,model_b,winner,judge\nx,y,model_a,Ann\ny,z,tie,Bo\nz,x,model_b,Ann\n"
 PAIRS = b"query,docid,title,rating\nheat pump,d1,Pumps,2\nheat pump,d2,Owls,0\nwind,d1,Pumps,\n"

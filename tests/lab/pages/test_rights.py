@@ -7,9 +7,9 @@ import pytest
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.http import HEADERS
 from corank_lab.pages import app as pages_app
-from corank_lab.pages.app import ROUTES, create_app
-from some_pages import TEAS, PageClient, new_project
-from some_reviews import bees
+from corank_lab.pages.app import create_app, make_routes
+from helpers.pages import TEAS, PageClient, new_project
+from helpers.reviews import bees
 
 # status for: no link, the judge of the project, the judge of another one, the owner
 MATRIX = {
@@ -84,13 +84,13 @@ def owner(app, store):
 
 
 def test_every_route_has_a_row():
-    assert [f"{one.method} {one.path}" for one in ROUTES] == list(MATRIX)
+    assert [f"{one.method} {one.path}" for one in make_routes()] == list(MATRIX)
 
 
 def test_the_address_of_every_form_can_be_opened_again(owner):
     """The page of a form shows a new link or an error under the address of the form."""
     path = new_project(owner, "grade", [FILES["grade"]])
-    for form in {route.path for route in ROUTES if route.method == "POST" and "{upload}" not in route.path}:
+    for form in {route.path for route in make_routes() if route.method == "POST" and "{upload}" not in route.path}:
         again = owner.get(form.format(project=path[3:], judge="x"))
         place = again.headers.get("location", "") if again.status_code == 303 else ""
         assert again.status_code == 200 or owner.get(place.partition("#")[0]).status_code == 200, form
@@ -134,7 +134,7 @@ def test_only_the_owner_trains(visitor, statuses, app, store, owner):
 
 
 @pytest.mark.thin(3)
-@pytest.mark.parametrize("route", [f"{one.method} {one.path}" for one in ROUTES if "{project}" in one.path])
+@pytest.mark.parametrize("route", [f"{one.method} {one.path}" for one in make_routes() if "{project}" in one.path])
 def test_an_unknown_project_looks_like_one_of_others(route, app, store, owner):
     project = new_project(owner).rpartition("/")[2]
     client = PageClient(app, store.add_judge(project, "ann"))

@@ -15,9 +15,9 @@ from corank_lab.pages.app import create_app
 from corank_lab.pages.markup import highlight
 from corank_lab.records.records import read_records
 from corank_lab.screening.certificate import verify
-from some_pages import PageClient, answers_of_judges, fields, words
-from some_reviews import bees, with_duplicate
-from some_stores import open_new
+from helpers.pages import PageClient, answers_of_judges, fields, words
+from helpers.reviews import bees, with_duplicate
+from helpers.stores import open_new
 
 SETTINGS = {
     "project_name": "Bees", "criteria": "**Include** bees", "reasons": "wrong species\nno data", "topic": "bees",

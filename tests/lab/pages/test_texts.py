@@ -10,9 +10,8 @@ from jinja2 import nodes
 
 import corank_lab.pages
 from corank_lab.database.backends import open_database
-from corank_lab.pages.app import KINDS
+from corank_lab.pages.app import ANSWERED, KINDS, Site
 from corank_lab.pages.markup import rich
-from corank_lab.pages.site import ANSWERED, Site
 
 FOLDER = Path(corank_lab.pages.__file__).parent
 

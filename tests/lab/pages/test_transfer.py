@@ -12,9 +12,9 @@ from corank.data.io.items import read_items
 from corank_lab.database.journal import project_logs
 from corank_lab.pages.app import create_app
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
-from some_pages import TEAS, PageClient, fields, new_project, words
-from some_reviews import with_duplicate
-from some_stores import open_new
+from helpers.pages import TEAS, PageClient, fields, new_project, words
+from helpers.reviews import with_duplicate
+from helpers.stores import open_new
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
 

@@ -8,7 +8,7 @@ from corank.errors import InputError
 from corank_lab.records.records import read_records
 from corank_lab.records.tagged import decode_latex
 from experiments.datasets.catalog import data_root
-from record_samples import check_works, read
+from helpers.record_samples import check_works, read
 
 BIBTEX = r"""% a comment with an @ sign
 @comment{ignored {braces}}

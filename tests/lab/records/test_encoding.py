@@ -7,7 +7,7 @@ import pytest
 
 from corank.errors import InputError
 from corank_lab.records.parsed import clean_abstract, clean_line
-from record_samples import read
+from helpers.record_samples import read
 
 TEXT = "title,abstract,year\nÜber Zinn – “ore”,Größe 5 µm,2001\n"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from record_samples import ABSTRACT, TITLE, check_works, read
+from helpers.record_samples import ABSTRACT, TITLE, check_works, read
 
 ROWS = [
     {

@@ -10,7 +10,7 @@ from corank.data.io.table_text import csv_text
 from corank.errors import InputError
 from corank_lab.records.parsed import split_authors, split_keywords, split_references
 from corank_lab.records.records import read_records
-from record_samples import ABSTRACT, FACTS, TITLE, check_works, read
+from helpers.record_samples import ABSTRACT, FACTS, TITLE, check_works, read
 
 NAMES = {
     "title": TITLE, "authors": "Roe, Ann B.; Doe, Ben", "year": "2001", "journal": "Journal of Ore",

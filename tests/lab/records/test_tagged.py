@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from record_samples import ABSTRACT, check_works, read
+from helpers.record_samples import ABSTRACT, check_works, read
 
 RIS = """TY  - JOUR
 ID  - a1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from corank.errors import InputError
-from record_samples import ABSTRACT, check_works, read
+from helpers.record_samples import ABSTRACT, check_works, read
 
 pytest.importorskip("defusedxml")
 

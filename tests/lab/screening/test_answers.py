@@ -12,7 +12,7 @@ from corank_lab.records.duplicates import find_duplicates
 from corank_lab.records.records import RecordDetails, Records
 from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords
 from corank_lab.screening.answers import LABEL, UNRANKED, ScreeningAnswers, ScreeningEntry
-from some_records import collection
+from helpers.records import collection
 
 RECORDS = collection()
 

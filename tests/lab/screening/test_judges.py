@@ -8,7 +8,7 @@ from corank_lab.screening import ScreeningJournal, UniqueRecords, combine, find_
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.methods import kappa_interval, screening_agreement
 from corank_lab.screening.team import Adjudication
-from some_records import collection
+from helpers.records import collection
 
 RECORDS = collection()
 

@@ -10,7 +10,7 @@ from corank.errors import InputError
 from corank_lab.screening import model, views
 from corank_lab.screening.model import ScreeningModel, weights
 from corank_lab.screening.views import make_views, reference_views
-from some_records import collection, tfidf_products
+from helpers.records import collection, tfidf_products
 
 RECORDS = collection()
 

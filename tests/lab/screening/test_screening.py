@@ -10,7 +10,7 @@ import pytest
 from corank.errors import InputError
 from corank_lab.screening import Screening, ScreeningJournal, make_views
 from corank_lab.screening.model import ScreeningModel
-from some_records import collection
+from helpers.records import collection
 
 RECORDS = collection()
 Y = RECORDS.labels > 0

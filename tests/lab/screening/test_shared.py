@@ -13,7 +13,7 @@ import pytest
 from corank.errors import InputError
 from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, make_views
 from corank_lab.screening.model import ScreeningModel
-from some_records import collection
+from helpers.records import collection
 
 RECORDS = collection(120, 20, seed=3)
 Y = RECORDS.labels > 0
@@ -111,7 +111,7 @@ CODE = """
 import json, sys
 from pathlib import Path
 from corank_lab.screening import Screening, ScreeningJournal
-from some_records import collection
+from helpers.records import collection
 
 records = collection(260, 30, seed=5)
 folder, judge, n = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

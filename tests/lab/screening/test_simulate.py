@@ -7,7 +7,7 @@ from corank.errors import InputError
 from corank_lab.records.records import Records
 from corank_lab.screening import ScreeningReplay, simulate
 from corank_lab.screening.simulate import plot_recall
-from some_records import collection
+from helpers.records import collection
 
 
 def replay(found):

@@ -9,7 +9,7 @@ from corank_lab.screening.answers import ScreeningEntry, combine
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.screening import Screening
 from corank_lab.screening.team import KNOWN
-from some_records import collection
+from helpers.records import collection
 
 
 def together(records, **options):

@@ -8,7 +8,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank_lab.screening import views as tfidf
 from corank_lab.screening.views import TfidfVocabulary
-from some_records import tfidf_products
+from helpers.records import tfidf_products
 
 OTHERS = ["tin gold", "gold tin", "silver", "", "tin unknown gold", "mine mine mine", "Tin, gold"]
 

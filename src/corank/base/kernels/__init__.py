@@ -1,7 +1,6 @@
 """Kernels and views."""
 
-from corank.base.kernels.kernel import Gram, Kernel
-from corank.base.kernels.products import CosineKernel, LinearKernel, PolynomialKernel, SumKernel
+from corank.base.kernels.kernel import CosineKernel, Gram, Kernel, LinearKernel, PolynomialKernel, SumKernel
 from corank.base.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
 from corank.base.kernels.views import KERNELS, CallableKernel, PrecomputedKernel, View, as_kernel
 

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.kernels.kernel import Floats, Gram, Kernel
-from corank.base.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
+from corank.base.kernels.kernel import CosineKernel, Floats, Gram, Kernel, LinearKernel, PolynomialKernel
 from corank.base.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
 from corank.core.rows.scaled import ScaledRows
 from corank.data.column_roles import column_numbers

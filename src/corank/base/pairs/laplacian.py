@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank.base.pairs.factors import query_factors
-from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
+from corank.core.rows.blocks import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
 from corank.core.threads import cut, parallel_map, threads_for
 from corank.data.inputs import as_weights
 from corank.data.queries import Queries
@@ -233,7 +233,7 @@ class QueryLaplacian(Laplacian):
     """
     Laplacian of the pairs within queries, applied in O(n) by subtracting means of queries and grades.
 
-    See `corank.core.rows.centre.centre_blocks`. H is square, and symmetric without row weights. The grades of a query
+    See `corank.core.rows.blocks.centre_blocks`. H is square, and symmetric without row weights. The grades of a query
     are runs that are compared with each other; if all its rows are compared, the query is one run.
     """
 

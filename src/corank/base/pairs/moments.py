@@ -28,7 +28,7 @@ from corank.core.rows.blocks import add_sparse_spread
 from corank.core.rows.products import MAX_COLUMNS, GramSum
 from corank.core.rows.scaled import factors_of
 from corank.core.rows.scaled import plain as plain_rows
-from corank.core.sums.moments import Slots, add_pair_squares, fold
+from corank.core.sums.bins import Slots, add_pair_squares, fold
 from corank.core.threads import add_up, cut
 from corank.data.ranking import RankingData
 from corank.errors import InputError

@@ -23,7 +23,7 @@ from scipy import linalg
 from corank.base.pairs import Moments
 from corank.base.pairs.moments import dense
 from corank.base.solvers.comparisons import solve_by_products
-from corank.base.solvers.solution import Floats, Solution, require, require_numbers, require_products
+from corank.base.solvers.solution import Floats, Solution, require, require_products
 from corank.core.rows.scaled import factors_of, plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
@@ -56,15 +56,13 @@ MAX_DENSE = 4000
 MAX_SUMS = 10**12
 """Products n d² up to which the system is built: some tens of seconds."""
 
-PairSums = tuple[Moments, Moments | None]
-"""Sums over the pairs of scored rows, and over those of unjudged rows."""
 
 # number of rows whose mean approximates the mean of all rows
 _SAMPLE = 10_000
 
 
 def squared(
-    data: RankingData | Moments,
+    data: RankingData,
     *,
     mix: float = 0.0,
     alpha: float,
@@ -73,12 +71,11 @@ def squared(
 ) -> Solution:
     """Minimise the squared loss over pairs, rows, or both."""
     columns = [np.arange(data.n_features)]
-    problem = (data, None) if isinstance(data, Moments) else data
-    return replace(_solve(problem, columns, mix, alpha, 0.0, fit_intercept, query_weight), view_coefs=())
+    return replace(_solve(data, columns, mix, alpha, 0.0, fit_intercept, query_weight), view_coefs=())
 
 
 def squared_views(
-    data: RankingData | PairSums,
+    data: RankingData,
     views: Sequence[Any],
     *,
     mix: float = 0.0,
@@ -94,8 +91,7 @@ def squared_views(
     Σ_v [the objective of `squared` for view v] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)², whose gradient contains
     the 4 coupling mean_P̂ Σ_{u≠v} (m_v − m_u) p_v of the LCRA update.
     """
-    n_features = data[0].n_features if isinstance(data, tuple) else data.n_features
-    columns = [_columns_of(view, n_features) for view in views]
+    columns = [_columns_of(view, data.n_features) for view in views]
     if not columns or any(len(c) == 0 for c in columns):
         raise InputError(f"got {len(columns)} views; pass at least one view, each with at least one column.")
     if not np.isfinite(coupling) or coupling < 0.0:
@@ -117,21 +113,15 @@ def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
 
 
 def _solve(
-    data: RankingData | PairSums, columns: list[NDArray[Any]], mix: float, alpha: float | Floats, coupling: float,
+    data: RankingData, columns: list[NDArray[Any]], mix: float, alpha: float | Floats, coupling: float,
     fit_intercept: bool, query_weight: str,
 ) -> Solution:  # fmt: skip
     """Minimise; alpha is a number, or an array with that of each weight."""
     lowest = float(np.min(alpha))
     centred, couples = fit_intercept and mix > 0.0, coupling > 0.0 and len(columns) > 1
-    if isinstance(data, RankingData):
-        require(data, mix, lowest)
-        d, n_slots = data.n_features, sum(len(c) for c in columns)
-        by_products = max(n_slots, d) > MAX_DENSE or data.n_rows * d * d > MAX_SUMS
-    else:
-        require_numbers(mix, lowest)
-        d, by_products = data[0].n_features, False
-    if by_products:
-        assert isinstance(data, RankingData)
+    require(data, mix, lowest)
+    d, n_slots = data.n_features, sum(len(c) for c in columns)
+    if max(n_slots, d) > MAX_DENSE or data.n_rows * d * d > MAX_SUMS:
         theta, objective, n_iter, means = solve_by_products(data, columns, mix, alpha, coupling, centred, query_weight)
     else:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -148,27 +138,24 @@ def _solve(
 
 
 def _sums(
-    data: RankingData | PairSums, mix: float, centred: bool, couples: bool, query_weight: str
+    data: RankingData, mix: float, centred: bool, couples: bool, query_weight: str
 ) -> tuple[Quadratic, Floats | None]:
     """Return the system of the loss, and the mean of p pᵀ over unjudged pairs if views are coupled."""
     origin = np.zeros(0)
-    if isinstance(data, RankingData):
-        unscored = Moments.of(data, rows="unscored", query_weight=query_weight) if couples else None
-        if centred:
-            # relative to a point near the mean of rows, so that centring the sums does not cancel
-            origin, factors = _near_mean(data), factors_of(data.X)
-            raw = replace(data, X=plain(data.X))
-            scored = Moments.of(raw, features=lambda rows: dense(rows) - origin, plain=True, query_weight=query_weight)
-            if factors is not None:
-                scored, origin = scored.scaled(factors), factors * origin
-        else:
-            scored = Moments.of(data, plain=mix > 0.0, query_weight=query_weight)
+    unscored = Moments.of(data, rows="unscored", query_weight=query_weight) if couples else None
+    if centred:
+        # relative to a point near the mean of rows, so that centring the sums does not cancel
+        origin, factors = _near_mean(data), factors_of(data.X)
+        raw = replace(data, X=plain(data.X))
+        scored = Moments.of(raw, features=lambda rows: dense(rows) - origin, plain=True, query_weight=query_weight)
+        if factors is not None:
+            scored, origin = scored.scaled(factors), factors * origin
     else:
-        scored, unscored = data
+        scored = Moments.of(data, plain=mix > 0.0, query_weight=query_weight)
     system = _system(scored, mix, centred)
     if len(origin):
         system = replace(system, x_mean=system.x_mean + origin)
-    if not couples or unscored is None or not unscored.pair_weight > 0.0:
+    if unscored is None or not unscored.pair_weight > 0.0:
         return system, None
     return system, unscored.pair[:-1, :-1] / unscored.pair_weight
 
@@ -187,8 +174,7 @@ def _system(sums: Moments, mix: float, centred: bool) -> Quadratic:
         system = system.plus(sums.pair, (1.0 - mix) / sums.pair_weight)
     if mix == 0.0:
         return system
-    if sums.plain is None:
-        raise InputError(f"mix is {mix}, but these moments hold no sums over rows; pass Moments.of(..., plain=True).")
+    assert sums.plain is not None
     total = sums.plain[-1, -1]
     require_weight(total, "scored row")
     if not centred:

@@ -12,7 +12,6 @@ strict and does not depend on the units of X: rows c times as large with c² tim
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -67,40 +66,6 @@ class LinePoint(NamedTuple):
     point: Callable[[], Point]  # computes everything else there
 
 
-class SmoothObjective(ABC):
-    """
-    A smooth convex function of θ = (w, b), or of θ = w without an intercept, plus alpha/2 ‖w‖².
-
-    d: length of w.
-    penalty: alpha for every weight, 0 for the intercept.
-    """
-
-    def __init__(self, d: int, alpha: float, has_intercept: bool) -> None:
-        self.d, self.alpha, self.has_intercept = d, alpha, has_intercept
-        self.penalty = np.full(d + has_intercept, alpha)
-        self.penalty[d:] = 0.0
-
-    @abstractmethod
-    def start(self) -> Point:
-        """Return the objective at θ = 0."""
-
-    def gap(self, here: Point) -> float:
-        """
-        Bound how far the objective is above its minimum.
-
-        The intercept has no penalty. It moves to its optimum first, to second order; the gap is that of the rest.
-        """
-        g = here.gradient
-        if not self.has_intercept:
-            return float(g @ g) / (2.0 * self.alpha)
-        w, b = g[:-1], float(g[-1])
-        column = here.hessian_product(np.append(np.zeros(self.d), 1.0))
-        if not column[-1] > 0.0:
-            return float(w @ w) / (2.0 * self.alpha)
-        w = w - b / column[-1] * column[:-1]
-        return float(w @ w) / (2.0 * self.alpha) + b * b / (2.0 * float(column[-1]))
-
-
 class Affine(NamedTuple):
     """Scores u = A w + b of rows as a linear map of θ = (w, b), or of θ = w without an intercept."""
 
@@ -119,7 +84,7 @@ class Affine(NamedTuple):
         return np.append(self.rows.gather(h), h.sum()) if self.has_intercept else self.rows.gather(h)
 
 
-class ScoreObjective(SmoothObjective):
+class ScoreObjective:
     """
     loss(s₀ + u(θ)) + alpha/2 ‖w‖² with scores u linear in θ; a line search multiplies by X only once.
 
@@ -129,12 +94,30 @@ class ScoreObjective(SmoothObjective):
     """
 
     def __init__(self, evaluate: Evaluate, scores: Affine, prior: Floats, alpha: float) -> None:
-        super().__init__(scores.rows.X.shape[1], alpha, scores.has_intercept)
+        self.d, self.alpha, self.has_intercept = scores.rows.X.shape[1], alpha, scores.has_intercept
+        self.penalty = np.full(self.d + self.has_intercept, alpha)
+        self.penalty[self.d :] = 0.0
         self._evaluate, self._scores, self._prior = evaluate, scores, prior
 
     def start(self) -> Point:
         """Return the objective at θ = 0."""
         return self._point(np.zeros(len(self.penalty)), self._prior, self._evaluate(self._prior))
+
+    def gap(self, here: Point) -> float:
+        """
+        Bound how far the objective is above its minimum.
+
+        The intercept has no penalty. It moves to its optimum first, to second order; the gap is that of the rest.
+        """
+        g = here.gradient
+        if not self.has_intercept:
+            return float(g @ g) / (2.0 * self.alpha)
+        w, b = g[:-1], float(g[-1])
+        column = here.hessian_product(np.append(np.zeros(self.d), 1.0))
+        if not column[-1] > 0.0:
+            return float(w @ w) / (2.0 * self.alpha)
+        w = w - b / column[-1] * column[:-1]
+        return float(w @ w) / (2.0 * self.alpha) + b * b / (2.0 * float(column[-1]))
 
     def _point(self, theta: Floats, u: Floats, loss: Derivatives) -> Point:
         penalty, scores = self.penalty, self._scores
@@ -163,7 +146,7 @@ class ScoreObjective(SmoothObjective):
 
 @np.errstate(over="ignore", invalid="ignore")
 def minimise(
-    objective: SmoothObjective, precondition: MatVec, tol: float, max_iter: int, advance: Callable[[int], object]
+    objective: ScoreObjective, precondition: MatVec, tol: float, max_iter: int, advance: Callable[[int], object]
 ) -> Solution:
     """Minimise a smooth objective from θ = 0."""
     here = first = objective.start()

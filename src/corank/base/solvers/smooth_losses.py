@@ -216,11 +216,6 @@ def _preconditioner(
     with np.errstate(over="ignore", invalid="ignore"):
         sums = Moments.of(data, plain=mix > 0.0, query_weight=query_weight)
     require_products(sums.pair)
-    return moment_preconditioner(sums, mix, alpha, curvature, learns_b)
-
-
-def moment_preconditioner(sums: Moments, mix: float, alpha: float, curvature: float, has_intercept: bool) -> MatVec:
-    """Return products with (curvature · H + alpha I)⁻¹, H the Hessian of the squared loss from its sums."""
     d = sums.n_features
     P = np.zeros((d + 1, d + 1))
     if mix < 1.0:
@@ -228,7 +223,7 @@ def moment_preconditioner(sums: Moments, mix: float, alpha: float, curvature: fl
     if sums.plain is not None and mix > 0.0:
         kept = np.r_[:d, d + 1]
         P += mix * curvature / sums.plain[-1, -1] * sums.plain[np.ix_(kept, kept)]
-    P = P if has_intercept else P[:d, :d]
+    P = P if learns_b else P[:d, :d]
     P[np.diag_indices(d)] += alpha
     # rounding may have made eigenvalues negative; a preconditioner need not be exact
     P[np.diag_indices_from(P)] *= 1.0 + 1e-10

@@ -25,22 +25,17 @@ class Solution:
 
 
 def require(data: RankingData, mix: float, alpha: float, lowest: str = "zero or more") -> None:
-    """Raise if a problem or its parameters are not valid; `lowest` is the range of alpha."""
-    require_numbers(mix, alpha, lowest)
+    """Raise if a problem or its parameters are not valid; `lowest` is "zero or more" or "above zero", for alpha."""
+    if not 0.0 <= mix <= 1.0:
+        raise InputError(f"mix is {mix}; pass a share of regression between 0 and 1.")
+    if not np.isfinite(alpha) or alpha < 0.0 or (alpha == 0.0 and lowest == "above zero"):
+        raise InputError(f"alpha is {alpha}; pass a finite weight of the penalty, {lowest}.")
     if mix > 0.0 and data.y is None:
         raise InputError(f"mix is {mix}, but preference pairs have no scores for regression; pass mix=0 or scores.")
     if mix < 1.0:
         data.require_pairs()
     elif data.n_scored == 0:
         raise InputError(f"y is NaN for all {data.n_rows} rows; score at least one row.")
-
-
-def require_numbers(mix: float, alpha: float, lowest: str = "zero or more") -> None:
-    """Raise if parameters are out of range; `lowest` is "zero or more" or "above zero", the range of alpha."""
-    if not 0.0 <= mix <= 1.0:
-        raise InputError(f"mix is {mix}; pass a share of regression between 0 and 1.")
-    if not np.isfinite(alpha) or alpha < 0.0 or (alpha == 0.0 and lowest == "above zero"):
-        raise InputError(f"alpha is {alpha}; pass a finite weight of the penalty, {lowest}.")
 
 
 def require_products(sums: Floats) -> None:

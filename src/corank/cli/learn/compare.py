@@ -198,7 +198,7 @@ def show_study(study: Study) -> None:
     sure = {rival.name: rival.p_better for rival in study.rivals}
     others = study.metrics[1:3]
     formats = {"method": "", study.metric: ".4f", f"{study.level:.0%} interval": "", "P(worse)": ".2f"}
-    formats |= {**dict.fromkeys(others, ".4f"), "fit s": ".1f", "MB": ".0f"}
+    formats |= {**dict.fromkeys(others, ".4f"), "fit s": ".1f"}
     rows = tuple(_row(outcome, study, sure) for outcome in study.outcomes)
     note = "*: recommended; P(worse): probability of being worse than it." if study.winner else ""
     show(ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values())), console)
@@ -212,15 +212,15 @@ def show_study(study: Study) -> None:
         console.print(study.rule, style="dim")
 
 
-def _row(one: MethodOutcome, study: Study, sure: dict[str, float]) -> tuple[str | float | None, ...]:
+def _row(outcome: MethodOutcome, study: Study, sure: dict[str, float]) -> tuple[str | float | None, ...]:
     """Return a row of the leaderboard."""
-    others, cost = study.metrics[1:3], (one.fit_seconds, one.peak_bytes / 1e6)
-    if one.evaluation is None:
-        return (one.title, None, "failed" if one.error else "no time", None, *(None for _ in others), None, None)
-    means = [one.evaluation[metric].mean for metric in (study.metric, *others)]
-    interval = f"{one.low:.4f} {one.high:.4f}"
-    mark = " *" if one.name == study.winner else ""
-    return (one.title + mark, means[0], interval, sure.get(one.name), *means[1:], *cost)
+    others = study.metrics[1:3]
+    if outcome.evaluation is None:
+        return (outcome.title, None, "failed" if outcome.error else "no time", None, *(None for _ in others), None)
+    means = [outcome.evaluation[metric].mean for metric in (study.metric, *others)]
+    interval = f"{outcome.low:.4f} {outcome.high:.4f}"
+    mark = " *" if outcome.name == study.winner else ""
+    return (outcome.title + mark, means[0], interval, sure.get(outcome.name), *means[1:], outcome.fit_seconds)
 
 
 def _stem(path: Path) -> str:

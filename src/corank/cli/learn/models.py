@@ -85,7 +85,7 @@ def load_ranker(path: Path, data: Sequence[Path], *, only_scores: bool = False) 
     if len(data) == 1 and _is_model(data[0]) and not _is_model(path):
         raise InputError(f"{path} is not a model, but {data[0]} is; pass the model first, then the rows.")
     if only_scores:
-        from corank.deploy.persist.linear import load_linear
+        from corank.deploy.persist.container import load_linear
 
         if (scorer := load_linear(path)) is not None:
             return FittedModel(path, scorer)

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from corank.cli.learn.models import nonzero_columns, preferred_layout, warn_of_absent_features
 from corank.cli.options import ColumnOptions
 from corank.cli.rows import FittedModel, read_rows, say_order
-from corank.core.jit import is_small
 from corank.data.io.compressed import STANDARD, is_stream, write_text
-from corank.data.io.group_files import group_file
+from corank.data.io.letor.reader import group_file
 from corank.data.io.letor.stream import RowBlock, Scattered, changes, stream_letor, whole_queries
 from corank.data.io.read import common_format, open_source
 from corank.data.io.text import TextFile, spool_bytes
@@ -151,7 +150,8 @@ def _lines(request: ScoringRequest, blocks: Iterator[RowBlock], tally: Tally) ->
         codes = Queries.of(block.qid, len(block)).codes if needs_qid else None
         scores = predict_with_qid(request.ranker, block.X, codes)
         if request.tag is None:
-            yield _number_lines(np.asarray(scores, dtype=np.float64))
+            numbers = np.asarray(scores, dtype=np.float64).tolist()
+            yield "".join(f"{score!r}\n" for score in numbers).encode()
         else:
             if tally.n_rows and tally.names_documents != (block.docids is not None):
                 raise Scattered
@@ -160,11 +160,3 @@ def _lines(request: ScoringRequest, blocks: Iterator[RowBlock], tally: Tally) ->
             docids = numbers if block.docids is None else block.docids
             yield b"".join(run_lines(block.qid, docids, scores, request.tag))  # type: ignore[arg-type]
         tally.note(block)
-
-
-def _number_lines(scores: NDArray[np.float64]) -> bytes:
-    if is_small(len(scores)):
-        return "".join(f"{score!r}\n" for score in scores.tolist()).encode()
-    from corank.core.parsing.digits import number_lines
-
-    return number_lines(scores)

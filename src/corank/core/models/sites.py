@@ -1,8 +1,8 @@
 """
-Sites of expectation propagation: moments of truncated Gaussians, updates of sites, evidence, and values of questions.
+Sites of expectation propagation: moments of truncated Gaussians, updates of sites, and evidence.
 
 A site observes that g + noise lies in (lo, hi), where g = f_left − f_right (f_left if `right` is −1). It is stored as
-exp(−½ τ g² + ν g), to the power of `weight`.
+exp(−½ τ g² + ν g), to the power of `weight`. The noise is a scale mixture of Gaussians (`shares`, `ratios`).
 """
 
 from __future__ import annotations
@@ -89,22 +89,44 @@ def between(lo, hi, width):  # type: ignore[no-untyped-def]
 
 
 @jit
-def interval_moments(mean, var, lo, hi, out):  # type: ignore[no-untyped-def]
+def tilted(m, v, lo, hi, noise, shares, ratios):  # type: ignore[no-untyped-def]
     """
-    For x ~ N(mean, var), row by row: log P(lo < x < hi), ∂/∂mean, ∂/∂var, ∂/∂lo and ∂/∂hi of it, −∂²/∂mean².
+    For g ~ N(m, v): log P(lo < g + e < hi), where the variance of e is noise · ratios_i with the probability shares_i.
 
-    out (n, 6): receives them.
+    Also returns its derivatives by m, the variance, lo and hi, minus the second by m (κ), 1 − v κ, and that by noise.
     """
+    log_z, of_m, of_var, of_lo, of_hi, curvature, of_noise, kept = -math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0
+    for i in range(len(shares)):
+        total = v + noise * ratios[i]
+        s = math.sqrt(total)
+        a, b = (lo - m) / s, (hi - m) / s
+        log_i, shift, shrink, left = between(a, b, (hi - lo) / s)
+        low = 0.0 if a == -math.inf else -math.exp(-0.5 * a * a - _LOG_ROOT_TWO_PI - log_i) / s
+        high = 0.0 if b == math.inf else math.exp(-0.5 * b * b - _LOG_ROOT_TWO_PI - log_i) / s
+        second = (shift * shift - shrink) / total
+        if len(shares) == 1:
+            # without the cancellation of 1 − v κ
+            kept = (noise * ratios[i] + v * left) / total
+            return log_i, shift / s, 0.5 * second, low, high, shrink / total, 0.5 * second * ratios[i], kept
+        log_i += math.log(shares[i])
+        largest = max(log_z, log_i)
+        new = largest + math.log(math.exp(log_z - largest) + math.exp(log_i - largest))
+        before, now = math.exp(log_z - new), math.exp(log_i - new)
+        log_z, of_m = new, before * of_m + now * shift / s
+        of_lo, of_hi = before * of_lo + now * low, before * of_hi + now * high
+        of_var = before * of_var + 0.5 * now * second
+        of_noise = before * of_noise + 0.5 * now * second * ratios[i]
+    curvature = max(of_m * of_m - 2.0 * of_var, 0.0)
+    return log_z, of_m, of_var, of_lo, of_hi, curvature, of_noise, 1.0 - v * curvature
+
+
+@jit
+def interval_moments(mean, var, noise, lo, hi, shares, ratios, out):  # type: ignore[no-untyped-def]
+    """Write to out (n, 6), row by row, the first six results of `tilted` for g ~ N(mean, var)."""
     for i in range(len(mean)):
-        s = math.sqrt(var[i])
-        a, b = (lo[i] - mean[i]) / s, (hi[i] - mean[i]) / s
-        log_z, shift, shrink, _ = between(a, b, (hi[i] - lo[i]) / s)
-        out[i, 0] = log_z
-        out[i, 1] = shift / s
-        out[i, 2] = 0.5 * (shift * shift - shrink) / var[i]
-        out[i, 3] = 0.0 if a == -math.inf else -math.exp(-0.5 * a * a - _LOG_ROOT_TWO_PI - log_z) / s
-        out[i, 4] = 0.0 if b == math.inf else math.exp(-0.5 * b * b - _LOG_ROOT_TWO_PI - log_z) / s
-        out[i, 5] = shrink / var[i]
+        row = tilted(mean[i], var[i], lo[i], hi[i], noise[i], shares, ratios)
+        for j in range(6):
+            out[i, j] = row[j]
 
 
 @inline
@@ -115,27 +137,24 @@ def cavity(mean, c, tau, nu):  # type: ignore[no-untyped-def]
 
 
 @inline
-def matched(mean, c, tau, nu, lo, hi, noise, weight):  # type: ignore[no-untyped-def]
+def matched(mean, c, tau, nu, lo, hi, noise, weight, shares, ratios):  # type: ignore[no-untyped-def]
     """Match moments of one site (eq. 8)."""
     m, v, _ = cavity(mean, c, tau, nu)
-    total = noise + v
-    s = math.sqrt(total)
-    _, shift, shrink, left = between((lo - m) / s, (hi - m) / s, (hi - lo) / s)
-    # 1/v' − 1/v = shrink/(noise + v·left), where v' = v (noise + v·left)/(noise + v)
-    scale = total / (noise + v * left)
-    more_tau = scale * shrink / total - tau
-    more_nu = scale * (shift / s + m * shrink / total) - nu
+    _, of_m, _, _, _, curvature, _, kept = tilted(m, v, lo, hi, noise, shares, ratios)
+    # 1/v' − 1/v = κ/(1 − v κ), where v' = v (1 − v κ)
+    more_tau = curvature / kept - tau
+    more_nu = (of_m + m * curvature) / kept - nu
     change = weight * max(abs(more_tau) * c, abs(more_nu - more_tau * mean) * math.sqrt(c))
     return tau + more_tau, nu + more_nu, change
 
 
 @jit
-def match_parallel(means, variances, lo, hi, noise, weight, tau, nu, new_tau, new_nu):  # type: ignore[no-untyped-def]
+def match_parallel(means, variances, lo, hi, noise, shares, ratios, weight, tau, nu, new_tau, new_nu):  # type: ignore[no-untyped-def]
     """Update all sites in parallel, to `new_tau` and `new_nu`; return the largest change and the norm of all."""
     largest, squares = 0.0, 0.0
     for k in range(len(tau)):
         new_tau[k], new_nu[k], change = matched(
-            means[k], variances[k], tau[k], nu[k], lo[k], hi[k], noise[k], weight[k]
+            means[k], variances[k], tau[k], nu[k], lo[k], hi[k], noise[k], weight[k], shares, ratios
         )
         largest = max(largest, change)
         squares += change * change
@@ -143,7 +162,7 @@ def match_parallel(means, variances, lo, hi, noise, weight, tau, nu, new_tau, ne
 
 
 @jit
-def match_sequential(R, left, right, lo, hi, noise, weight, tau, nu, step, cov, mu):  # type: ignore[no-untyped-def]
+def match_sequential(R, left, right, lo, hi, noise, shares, ratios, weight, tau, nu, step, cov, mu):  # type: ignore[no-untyped-def]
     """
     Update sites in sequence, each with a rank-one update of the posterior of w, f = R w; return as `match_parallel`.
 
@@ -165,7 +184,7 @@ def match_sequential(R, left, right, lo, hi, noise, weight, tau, nu, step, cov, 
             c += total * a[i]
             mean += mu[i] * a[i]
         c = max(c, 0.0)
-        t, h, change = matched(mean, c, tau[k], nu[k], lo[k], hi[k], noise[k], weight[k])
+        t, h, change = matched(mean, c, tau[k], nu[k], lo[k], hi[k], noise[k], weight[k], shares, ratios)
         more_tau, more_nu = step * (t - tau[k]), step * (h - nu[k])
         largest = max(largest, change)
         squares += change * change
@@ -213,7 +232,7 @@ def gaps(V, values, left, right, variances, means):  # type: ignore[no-untyped-d
 
 
 @jit
-def site_evidence(means, variances, lo, hi, noise, weight, tau, nu, gradient):  # type: ignore[no-untyped-def]
+def site_evidence(means, variances, lo, hi, noise, shares, ratios, weight, tau, nu, gradient):  # type: ignore[no-untyped-def]
     """
     Return Σ weight · (log Z of a site − log of the same integral of its Gaussian approximation).
 
@@ -223,114 +242,8 @@ def site_evidence(means, variances, lo, hi, noise, weight, tau, nu, gradient):  
     for k in range(len(tau)):
         mean, c = means[k], variances[k]
         m, v, rest = cavity(mean, c, tau[k], nu[k])
-        s = math.sqrt(noise[k] + v)
-        a, b = (lo[k] - m) / s, (hi[k] - m) / s
-        log_z, shift, shrink, _ = between(a, b, (hi[k] - lo[k]) / s)
+        log_z, _, _, of_lo, of_hi, _, of_noise, _ = tilted(m, v, lo[k], hi[k], noise[k], shares, ratios)
         of_site = 0.5 * (tau[k] * mean * mean - 2.0 * nu[k] * mean + c * nu[k] * nu[k]) / rest - 0.5 * math.log(rest)
         total += weight[k] * (log_z + of_site)
-        gradient[k, 0] = weight[k] * 0.5 * (shift * shift - shrink) / (s * s)
-        gradient[k, 1] = 0.0 if a == -math.inf else -weight[k] * math.exp(-0.5 * a * a - _LOG_ROOT_TWO_PI - log_z) / s
-        gradient[k, 2] = 0.0 if b == math.inf else weight[k] * math.exp(-0.5 * b * b - _LOG_ROOT_TWO_PI - log_z) / s
+        gradient[k, 0], gradient[k, 1], gradient[k, 2] = weight[k] * of_noise, weight[k] * of_lo, weight[k] * of_hi
     return total
-
-
-ENTROPY, BALD, UNCERTAINTY, ORDER = 0, 1, 2, 3
-
-# Houlsby et al., 2011: the entropy of Φ(x) is nearly exp(−x²/(π ln 2)) bits
-_WIDTH = 0.5 * math.pi * math.log(2.0)
-
-
-@inline
-def pair_value(rule, mean, var, noise):  # type: ignore[no-untyped-def]
-    """
-    Return the value of asking for the sign of g + noise, g ~ N(mean, var).
-
-    ENTROPY: Σ over answers P ½ log(var/var after it) (eq. 10), in nats. BALD: mutual information of the answer and g,
-    in nats. UNCERTAINTY: −|mean|/√var.
-    """
-    total = var + noise
-    if rule == UNCERTAINTY:
-        return -abs(mean) / math.sqrt(var) if var > 0.0 else -math.inf
-    if total <= 0.0:
-        return 0.0
-    z = abs(mean) / math.sqrt(total)
-    log_p, _, shrink, _ = above(-z)
-    log_q, _, shrink_q, _ = above(z)
-    p, q = math.exp(log_p), math.exp(log_q)
-    if rule == ENTROPY:
-        share = var / total
-        return -0.5 * (p * math.log1p(-share * shrink) + q * math.log1p(-share * shrink_q))
-    entropy = -p * log_p - q * log_q
-    if noise <= 0.0:
-        return entropy
-    wide = _WIDTH + var / noise
-    known = math.log(2.0) * math.sqrt(_WIDTH / wide) * math.exp(-0.5 * mean * mean / noise / wide)
-    return max(entropy - known, 0.0)
-
-
-@jit
-def value_all_pairs(rule, mean, cov, noise, out):  # type: ignore[no-untyped-def]
-    """out (n (n − 1)/2,): values of the pairs (0, 1), (0, 2), ..., (n − 2, n − 1)."""
-    n, index = len(mean), 0
-    for i in range(n):
-        for j in range(i + 1, n):
-            var = max(cov[i, i] + cov[j, j] - 2.0 * cov[i, j], 0.0)
-            out[index] = pair_value(rule, mean[i] - mean[j], var, noise)
-            index += 1
-
-
-@jit
-def value_pairs(rule, means, variances, noise, out):  # type: ignore[no-untyped-def]
-    """out (m,): values of pairs whose differences have these means and variances."""
-    for k in range(len(means)):
-        out[k] = pair_value(rule, means[k], variances[k], noise)
-
-
-@inline
-def order_entropy(mean, var):  # type: ignore[no-untyped-def]
-    """Return the entropy of the order of two items whose difference is N(mean, var), in nats."""
-    if var <= 0.0:
-        return 0.0 if mean != 0.0 else math.log(2.0)
-    # the larger probability is 1 − p: without cancellation for p near 0
-    p = 0.5 * math.erfc(abs(mean) / math.sqrt(var) * _ROOT_HALF)
-    return -p * math.log(p) - (1.0 - p) * math.log1p(-p) if p > 0.0 else 0.0
-
-
-@jit
-def value_orders(mean, cov, noise, left, right, pool_left, pool_right, out):  # type: ignore[no-untyped-def]
-    """
-    out (m,): expected decrease of the mean entropy of the orders of a pool of pairs by an answer to each candidate.
-
-    An answer o about g = f_left − f_right moves the mean by γ_o s and lowers the covariance by κ_o s sᵀ, where
-    s = cov (e_left − e_right): γ_o and κ_o are the gradient and minus the second derivative of log P(o) in the mean of
-    g. So a pair with the difference s_p of s gets the mean m_p + γ_o s_p and the variance v_p − κ_o s_p².
-
-    left, right (m,): candidates. pool_left, pool_right (k,): the pool.
-    """
-    k = len(pool_left)
-    means, variances, before = np.empty(k), np.empty(k), 0.0
-    for p in range(k):
-        i, j = pool_left[p], pool_right[p]
-        means[p] = mean[i] - mean[j]
-        variances[p] = cov[i, i] + cov[j, j] - 2.0 * cov[i, j]
-        before += order_entropy(means[p], variances[p])
-    for c in range(len(left)):
-        a, b = left[c], right[c]
-        total = max(cov[a, a] + cov[b, b] - 2.0 * cov[a, b], 0.0) + noise
-        after = 0.0
-        if total > 0.0:
-            root = math.sqrt(total)
-            z = (mean[a] - mean[b]) / root
-            for answer in range(2):
-                sign = 1.0 - 2.0 * answer
-                log_p, shift, shrink, _ = above(-sign * z)
-                weight, gamma, kappa = math.exp(log_p), sign * shift / root, shrink / total
-                entropy = 0.0
-                for p in range(k):
-                    i, j = pool_left[p], pool_right[p]
-                    s = cov[i, a] - cov[i, b] - cov[j, a] + cov[j, b]
-                    entropy += order_entropy(means[p] + gamma * s, variances[p] - kappa * s * s)
-                after += weight * entropy
-            out[c] = (before - after) / k
-        else:
-            out[c] = 0.0

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import jit
-from corank.core.parsing.number import high_product
-from corank.core.random import draw_alias, next_u64, random_uniform
+from corank.core.random import draw_alias, high_product, next_u64, random_uniform
 
 GRADES = 0
 """Alias table over groups of equally likely rows; a partner is any row of the group's partner slots."""

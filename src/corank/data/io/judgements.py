@@ -17,11 +17,20 @@ from numpy.typing import NDArray
 from corank.data.collection import as_texts
 from corank.data.column_roles import ColumnChoice
 from corank.data.io.frames import parquet_rows
-from corank.data.io.json_values import at_path, json_values, plain_text, shortened
 from corank.data.io.letor.reader import read_letor
 from corank.data.io.read import detect_format
 from corank.data.io.search_responses import is_response
-from corank.data.io.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
+from corank.data.io.table_text import (
+    LocatedRows,
+    at_path,
+    csv_rows,
+    json_values,
+    jsonl_rows,
+    plain_text,
+    read_utf8,
+    shortened,
+    suffix_of,
+)
 from corank.data.io.text import open_text
 from corank.data.io.trec import is_qrels, read_qrels
 from corank.data.io.ubi import HITS

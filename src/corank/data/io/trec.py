@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.core import parsing
 from corank.core.jit import is_small
-from corank.core.parsing import small
 from corank.data.collection import as_texts
 from corank.data.inputs import as_scores
 from corank.data.io.compressed import write_text
-from corank.data.io.letor.pieces import Piece, cut_lines
+from corank.data.io.letor.pieces import Piece, cut_lines, split_small
 from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, is_number, open_text
 from corank.data.judges import JudgeGrades
 from corank.data.queries import Queries
-from corank.errors import InputError, warn
+from corank.errors import InputError, import_extra, warn
 
 PIECE = 1 << 24
 EVERY_ROW, FIRST_ROW = slice(None), slice(1)
@@ -43,29 +43,27 @@ def read_columns(text: TextFile, names: tuple[str, ...], kept: dict[str, slice],
 def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
     content = piece.read()
     if is_small(piece.length):
-        result = small.split_lines(content[: piece.length].tobytes(), len(names), names.index(number))
+        result = split_small(content[: piece.length].tobytes(), len(names), names.index(number))
         if result is not None:
             words = [as_texts(result[1][names.index(name)])[rows] for name, rows in kept.items()]
             return [result[0], *words]
-    from corank.core.parsing import columns
-
     n_lines = int(np.count_nonzero(content == ord("\n")))
-    fields = small.Fields(
+    fields = parsing.Fields(
         np.empty((n_lines, len(kept), 2), dtype=np.int64),
         np.empty(n_lines, dtype=np.bool_),
         np.empty(n_lines),
         np.empty((n_lines, 2), dtype=np.int64),
     )
     keep = np.array([list(kept).index(name) if name in kept else -1 for name in names])
-    code, position, row = columns.split_lines(content, piece.length, keep, names.index(number), fields)
-    if code != small.DONE:
+    code, position, row = parsing.split_lines(content, piece.length, keep, names.index(number), fields)
+    if code != parsing.DONE:
         raise _fault(piece.text, code, piece.begin + position, names, number)
     numbers = fields.numbers[:row]
     for k in np.flatnonzero(np.isnan(numbers)).tolist():
         begin, end = fields.number_spans[k].tolist()
         numbers[k] = float(content[begin:end].tobytes())
         if np.isinf(numbers[k]):
-            raise _fault(piece.text, small.BAD_NUMBER, piece.begin + begin, names, number)
+            raise _fault(piece.text, parsing.BAD_NUMBER, piece.begin + begin, names, number)
     spans, fresh = fields.spans[:row], fields.fresh[:row]
     texts = [
         _decode(content, spans[rows, k], None if k else fresh)  # adjacent rows of a query share one string
@@ -78,25 +76,20 @@ def _decode(
     content: NDArray[np.uint8], spans: NDArray[np.int64], fresh: NDArray[np.bool_] | None
 ) -> NDArray[np.object_]:
     """Decode spans to strings; a span that is not fresh repeats the previous string."""
-    wanted = spans if fresh is None else spans[fresh]
-    lines = np.empty(int((wanted[:, 1] - wanted[:, 0] + 1).sum()), dtype=np.uint8)
-    from corank.core.parsing import columns
-
-    columns.gather_lines(content, wanted, lines)
-    result = np.empty(len(wanted), dtype=object)
-    result[:] = lines.tobytes().decode(errors="surrogateescape").split("\n")[:-1]
-    return result if fresh is None else np.asarray(result[np.cumsum(fresh) - 1])
+    text = content.tobytes()
+    words = [text[a:b].decode(errors="surrogateescape") for a, b in (spans if fresh is None else spans[fresh]).tolist()]
+    return as_texts(words) if fresh is None else np.asarray(as_texts(words)[np.cumsum(fresh) - 1])
 
 
 def _fault(text: TextFile, code: int, position: int, names: tuple[str, ...], number: str) -> InputError:
     line, column = text.locate(position)
     if text.has_bare_return(position):
         problem = BARE_RETURN_MESSAGE
-    elif code == small.BAD_NUMBER:
+    elif code == parsing.BAD_NUMBER:
         result = text.word(position).decode(errors="replace")[:40]
         problem = f"expected a finite number as the {number}, found {result!r}; correct the line"
     else:
-        few = "fewer" if code == small.FEW_COLUMNS else "more"
+        few = "fewer" if code == parsing.FEW_COLUMNS else "more"
         problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}; correct the line"
     return InputError(f"{text}, line {line}, column {column}: {problem}.")
 
@@ -297,3 +290,76 @@ def _names(values: ArrayLike, what: str) -> list[str]:
                 f"example write {'_'.join(name.split())!r}."
             )
     return names
+
+
+FrameStyle = Literal["ir_measures", "pyterrier"]
+_COLUMNS = {
+    "ir_measures": ("query_id", "doc_id", {"run": "score", "qrels": "relevance"}),
+    "pyterrier": ("qid", "docno", {"run": "score", "qrels": "label"}),
+}
+_QUERIES, _DOCUMENTS = ("qid", "query_id", "q_id"), ("docno", "doc_id", "docid")
+_VALUES = {"run": ("score",), "qrels": ("relevance", "label", "rel", "grade")}
+
+
+def run_of(source: Any, tag: str = "run") -> Run:
+    """Make a run of an object of another library."""
+    queries, documents, values = _rows(source, "run")
+    return Run(as_texts(queries), as_texts(documents), np.array(values, dtype=np.float64), tag)
+
+
+def qrels_of(source: Any) -> Qrels:
+    """Make judgements of an object of another library."""
+    queries, documents, values = _rows(source, "qrels")
+    return Qrels(as_texts(queries), as_texts(documents), np.array(values, dtype=np.float64))
+
+
+def as_dict(source: Run | Qrels) -> dict[str, dict[str, Any]]:
+    """Return a run or judgements as ``{query: {document: value}}``, for pytrec_eval, ranx and ir_measures."""
+    result: dict[str, dict[str, Any]] = {}
+    values = source.scores if isinstance(source, Run) else source.y
+    for query, document, value in zip(source.qid, source.docids, values.tolist(), strict=True):
+        if value == value:
+            is_grade = isinstance(source, Qrels) and value.is_integer()
+            result.setdefault(query, {})[document] = int(value) if is_grade else value
+    return result
+
+
+def as_frame(source: Run | Qrels, style: FrameStyle = "ir_measures") -> Any:
+    """Return a run or judgements as a pandas DataFrame."""
+    if style not in _COLUMNS:
+        raise InputError(f"style is {style!r}; pass one of {', '.join(_COLUMNS)}.")
+    pandas = import_extra("pandas", "frames")
+    query, document, value = _COLUMNS[style]
+    rows = [(q, d, v) for q, documents in as_dict(source).items() for d, v in documents.items()]
+    return pandas.DataFrame(rows, columns=[query, document, value["run" if isinstance(source, Run) else "qrels"]])
+
+
+def _rows(source: Any, kind: str) -> tuple[list[str], list[str], list[float]]:
+    columns = getattr(source, "columns", None)
+    if columns is not None:
+        names = [_column(columns, usual, what) for usual, what in (
+            (_QUERIES, "queries"), (_DOCUMENTS, "documents"), (_VALUES[kind], "scores" if kind == "run" else "grades"),
+        )]  # fmt: skip
+        queries, documents, values = (list(source[name]) for name in names)
+        rows: Iterable[tuple[Any, Any, Any]] = zip(queries, documents, values, strict=True)
+    else:
+        given = source.to_dict() if hasattr(source, "to_dict") else source
+        if not isinstance(given, Mapping) or not all(isinstance(item, Mapping) for item in given.values()):
+            raise InputError(
+                f"found a {type(source).__name__}; pass {{query: {{document: value}}}}, a DataFrame or a ranx object."
+            )
+        rows = [(q, d, v) for q, result in given.items() for d, v in result.items()]
+    kept = [(str(query), str(document), float(value)) for query, document, value in rows]
+    if not kept:
+        raise InputError(f"the {kind} {'has' if kind == 'run' else 'have'} no rows; pass at least one document.")
+    first, second, third = zip(*kept, strict=True)
+    return list(first), list(second), list(third)
+
+
+def _column(columns: Any, usual: tuple[str, ...], what: str) -> str:
+    result = next((name for name in usual if name in list(columns)), None)
+    if result is None:
+        raise InputError(
+            f"the table has no column of {what} ({', '.join(usual)}); found {', '.join(map(str, columns))}."
+        )
+    return result

@@ -22,8 +22,7 @@ import numpy as np
 
 from corank.data.io.click_log import MAX_POSITION, ClickLog
 from corank.data.io.compressed import write_text
-from corank.data.io.json_values import at_path, json_values, shortened
-from corank.data.io.table_text import read_utf8
+from corank.data.io.table_text import at_path, json_values, read_utf8, shortened
 from corank.errors import InputError, warn
 
 JSON = (".json", ".jsonl", ".ndjson")

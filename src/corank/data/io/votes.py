@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.io.frames import parquet_rows
-from corank.data.io.json_values import at_path, json_values, plain_text, shortened
-from corank.data.io.table_text import csv_cells, read_utf8, suffix_of
+from corank.data.io.table_text import at_path, csv_cells, json_values, plain_text, read_utf8, shortened, suffix_of
 from corank.errors import InputError, suggest_names
 
 Integers = NDArray[np.int64]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -31,13 +31,7 @@ FAN = 8
 
 
 class Engine(ABC):
-    """
-    Runs tasks; `LocalEngine` and `DaskEngine` are engines.
-
-    keeps: Whether results may be as large as rows, because they stay in the memory of the workers until gathered.
-    """
-
-    keeps: ClassVar[bool]
+    """Runs tasks; `LocalEngine` and `DaskEngine` are engines."""
 
     @abstractmethod
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
@@ -57,7 +51,6 @@ class LocalEngine(Engine):
     """Runs tasks on this machine, one after the other; memory holds one part at a time and the sums."""
 
     verbose: bool = False  # whether to show a progress bar on a terminal or in a notebook
-    keeps: ClassVar[bool] = False
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
         """Run the tasks one after the other."""
@@ -105,8 +98,6 @@ class DaskEngine(Engine):
     verbose: Whether to show a progress bar on a terminal or in a notebook.
     patience: Seconds to wait for a worker if the cluster has none.
     """
-
-    keeps: ClassVar[bool] = True
 
     def __init__(self, client: Any, verbose: bool = False, patience: float = 300.0) -> None:
         self._distributed = import_extra("distributed", "dask")
@@ -235,22 +226,15 @@ class DaskEngine(Engine):
         if any(handle.status in ("cancelled", "lost") for handle in handles):
             raise _lost("tasks were cancelled")
 
-    def _explaining(self) -> _Explaining:
-        return _Explaining(self._distributed)
-
-
-class _Explaining:
-    """Turns the errors of a lost cluster into an `InputError`."""
-
-    def __init__(self, distributed: Any) -> None:
-        self._distributed = distributed
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Turn the errors of a lost cluster into an `InputError`."""
         lost = (self._distributed.CancelledError, self._distributed.comm.CommClosedError, TimeoutError, OSError)
-        if isinstance(error, lost) and not isinstance(error, InputError):
+        try:
+            yield
+        except InputError:
+            raise
+        except lost as error:
             raise _lost(reason(error)) from error
 
 
@@ -295,5 +279,5 @@ def ready() -> float:
     for dtype in (np.float32, np.float64):
         X = np.arange(12, dtype=dtype).reshape(6, 2)
         data = RankingData.of(X, [0.0, 1.0, 1.0, np.nan, np.nan, 0.0], [1, 1, 1, 1, 1, 2])
-        sum_part(iter([WholeQueries(data, np.arange(6))]), SumSettings(unscored=True, origin=np.zeros(2)))
+        sum_part(iter([WholeQueries(data, np.arange(6))]), SumSettings(unscored=True))
     return time.perf_counter() - began

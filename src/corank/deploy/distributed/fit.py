@@ -1,15 +1,16 @@
 """
-Fit rankers, pipelines and LightGBM to parts.
+Fit least-squares rankers to parts, and score parts.
 
-Transformers before a ranker: `QueryScaler` learns nothing from the rows. `Landmarks` divides column j by
-√(Σ_i (x_ij − mean_j)² / n) over all rows, which takes two passes, and fetches the rows that are drawn, with the same
-random numbers as on one machine. Both then transform inside each part, in every pass; no row is written.
+A linear kernel takes one pass: sums of unscaled columns serve every choice and every scale of columns. Features of
+basis rows take two passes, and a third if columns are scaled: scale, chosen rows, sums. Choices by leave-query-out take
+one more. `QueryScaler` learns nothing from the rows and scales inside each part, in every pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -17,113 +18,32 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from corank._moved import old_parameters
-from corank.base.base import Ranker
-from corank.base.contract import check_parameters, install, named_columns
-from corank.base.kernels import as_kernel
-from corank.base.kernels.features import FeatureMap
-from corank.base.landmarks import Landmarks
-from corank.base.pairs.moments import dense
+from corank.base.contract import check_parameters, install, named_columns, warn_of_useless_coupling
+from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.pairs import Moments
 from corank.base.query_scaler import QueryScaler
+from corank.core.rows.scaled import ScaledRows
 from corank.core.sums.bins import ExactSum
+from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
-from corank.deploy.distributed.linear import fit_linear, warn_without_unscored_pairs
 from corank.deploy.distributed.parts import Parts
-from corank.deploy.distributed.summary import (
-    Summarised,
-    leave_queries_out,
-    rows_of_parts,
-    summarise_maps,
-    summarise_parts,
-)
-from corank.deploy.distributed.sums import Spread
+from corank.deploy.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
 from corank.deploy.distributed.tasks import WholeQueries, laid_out_for
 from corank.errors import InputError
 from corank.metrics import parse_metric
-from corank.models.linear.base import LinearDescent
 from corank.models.rls import CoRankRLS, PairSums, RankRLS
+from corank.models.rls.accuracy import ErrorScales, LeaveOutScores
+from corank.models.rls.frame import ComparedRows, ScoredRows
 from corank.models.rls.least_squares import LeastSquares
+from corank.models.rls.leave_out import views_out
 from corank.models.rls.selection import EVIDENCE
+from corank.models.rls.spectrum import Ridge
+from corank.parameters import rng_of
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-# size of a block of rows: 8 MiB
-_ENTRIES = 1 << 20
-
-
-def require_steps(steps: Sequence[Any]) -> list[Any]:
-    """Return the steps that transform rows; raise for one that cannot be fitted to parts."""
-    used = [step for step in steps if step is not None and step != "passthrough"]
-    for step in used:
-        if type(step) not in _FITS:
-            raise InputError(
-                f"the step {type(step).__name__} cannot be fitted to parts; use QueryScaler or Landmarks before the "
-                "ranker, or fit on one machine."
-            )
-        if isinstance(step, Landmarks) and isinstance(step.basis, str) and step.basis != "random":
-            raise InputError(f"basis is {step.basis!r}, but landmarks of parts are random; set basis='random'.")
-    return used
-
-
-def fit_steps(steps: Sequence[Any], parts: Parts) -> tuple[list[Any], Parts]:
-    """Fit copies of transformers to parts, one after the other."""
-    fitted = []
-    for step in steps:
-        fitted.append(_FITS[type(step)](copy(step), parts))
-        parts = parts.through(fitted[-1])
-    return fitted, parts
-
-
-def _fit_scaler(step: QueryScaler, parts: Parts) -> QueryScaler:
-    check_parameters(step)
-    return install(step, None, {**named_columns(parts.n_features), "n_queries_": parts.n_queries})
-
-
-def _fit_landmarks(step: Landmarks, parts: Parts) -> Landmarks:
-    check_parameters(step)
-    factors = _factors(parts) if step.scale and as_kernel(step.kernel).scales_columns else None
-    record = step.choose(rows_of_parts(parts, factors), factors)
-    return install(step, record, named_columns(parts.n_features))
-
-
-_FITS: dict[type, Callable[[Any, Parts], Any]] = {QueryScaler: _fit_scaler, Landmarks: _fit_landmarks}
-
-
-def _factors(parts: Parts) -> Floats:
-    """Return the column factors of all rows as one query, see `corank.data.column_scales`."""
-    # relative to a row, so that a constant column has deviation 0
-    origin = parts.origin
-    sums: ExactSum = parts.summed(_differences_part, origin, "means of columns")
-    spread: Spread = parts.summed(_squares_part, (origin, sums.value / parts.n_rows), "scale of columns")
-    return spread.factors
-
-
-def _differences_part(problems: Iterator[WholeQueries], origin: Floats) -> ExactSum | None:
-    """Sum the differences of the rows of a part from a point; None without rows."""
-    total = None
-    for rows in _blocks(problems):
-        own = ExactSum.of(rows - origin)
-        total = own if total is None else total + own
-    return total
-
-
-def _squares_part(problems: Iterator[WholeQueries], centre: tuple[Floats, Floats]) -> Spread | None:
-    """Sum squared deviations from the means and non-zero entries of columns over a part; None without rows."""
-    (origin, mean), total = centre, None
-    for rows in _blocks(problems):
-        own = Spread(len(rows), ExactSum.of(np.hstack([(rows - origin - mean) ** 2, rows != 0.0])))
-        total = own if total is None else total + own
-    return total
-
-
-def _blocks(problems: Iterator[WholeQueries]) -> Iterator[Floats]:
-    for problem in problems:
-        X = problem.data.X
-        step = max(_ENTRIES // max(X.shape[1], 1), 1)
-        for begin in range(0, X.shape[0], step):
-            yield dense(X[begin : begin + step])
-
-
-R = TypeVar("R", bound=Ranker | Pipeline)
+R = TypeVar("R", bound=RankRLS | CoRankRLS | Pipeline)
 
 
 @old_parameters(unscored="unjudged")
@@ -145,34 +65,38 @@ def fit_parts(
     it is byte-identical for any division into parts, any order of the work and any lost workers. It agrees with
     ``fit`` up to rounding. The names of columns are remembered and checked as by ``fit``; a failed fit changes nothing.
 
-    model: RankRLS, CoRankRLS, SPD, CRR or LCRA, also after `QueryScaler` and `Landmarks` with a random basis. With
-        ``solver="sgd"`` or the hinge, weights are the mean of one stochastic run per part, and depend on the parts.
+    model: RankRLS or CoRankRLS, alone or in a pipeline after `QueryScaler`.
     client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
     split: whether to "move" or to "refuse" the rows of a query that is in several parts.
     """
-    *steps, ranker = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    if type(ranker) in (RankRLS, CoRankRLS):
-        fit = _fit_least_squares
-    elif isinstance(ranker, LinearDescent):
-        fit = fit_linear
-    else:
-        raise InputError(
-            f"{type(ranker).__name__} cannot be fitted to parts; use RankRLS, CoRankRLS, SPD, CRR or LCRA, or fit it "
-            "on one machine."
-        )
-    steps = require_steps(steps)
-    check_parameters(ranker)
+    scaler, ranker = _steps(model)
+    for step in (ranker, *([] if scaler is None else [scaler])):
+        check_parameters(step)
     if not isinstance(parts, Parts):
         parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid, verbose=verbose)
     named = named_columns(parts.n_features, parts.feature_names)
-    fitted, parts = fit_steps(steps, parts)
-    record, factors = fit(ranker, parts)
-    notes = named_columns(parts.n_features) if steps else named
-    # only assignments from here on; as in a pipeline on one machine, the first step remembers the names
-    for step, new in zip(steps, fitted, strict=True):
-        step.__dict__ = {**vars(new), **named} if step is steps[0] else vars(new)
+    if scaler is None:
+        record, factors = _fit(ranker, parts)
+        notes = named
+    else:
+        scaler_notes, notes = {**named, "n_queries_": parts.n_queries}, named_columns(parts.n_features)
+        record, factors = _fit(ranker, parts.scaled(install(copy(scaler), None, scaler_notes)))
+        install(scaler, None, scaler_notes)
     install(ranker, record, notes if factors is None else {**notes, "column_scale_": factors})
     return model
+
+
+def _steps(model: Any) -> tuple[QueryScaler | None, Any]:
+    """Return the scaler, or None, and the ranker of a model; raise `InputError` for others."""
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    *before, ranker = [step for step in steps if step is not None and step != "passthrough"]
+    other = next((step for step in before if type(step) is not QueryScaler), before[1] if len(before) > 1 else None)
+    if other is not None or type(ranker) not in (RankRLS, CoRankRLS):
+        raise InputError(
+            f"{type(ranker if other is None else other).__name__} cannot be fitted to parts; use RankRLS or CoRankRLS, "
+            "alone or after QueryScaler, or fit on one machine."
+        )
+    return (before[0] if before else None), ranker
 
 
 @old_parameters(unscored="unjudged")
@@ -199,29 +123,30 @@ def pair_sums(
         parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid)
     if isinstance(maps, LeastSquares):
         check_parameters(maps)
-        return summarise_parts(parts, maps).summary
-    return summarise_maps(parts, tuple(maps), query_weight, ties, scale=False).summary
+        return _summarise(parts, maps).summary
+    return _summarise_maps(parts, tuple(maps), query_weight, ties, scale=False).summary
 
 
-def _fit_least_squares(model: Any, parts: Parts) -> tuple[Any, Floats | None]:
+def _fit(model: Any, parts: Parts) -> tuple[Any, Floats | None]:
     """Return the fitted record, and the column factors."""
-    summarised = summarise_parts(parts, model)
+    summarised = _summarise(parts, model)
     summary = summarised.summary
     summary.require_pairs()
     if isinstance(model, CoRankRLS) and len(summary.maps) > 1:
         highest = model.coupling if model.couplings is None else max(model.couplings)
-        warn_without_unscored_pairs(summary.unscored, highest)
+        if highest > 0.0 and (summary.unscored is None or not summary.unscored.pair_weight > 0.0):
+            warn_of_useless_coupling(highest)
     if model.alphas is None and getattr(model, "couplings", None) is None:
         fitted = model.solve_summary(summary)
     else:
         metric = _metric(model, summarised)
         fitted = model.solve_candidates(
-            summary, metric, lambda ridges, alphas: leave_queries_out(parts, summarised, metric, ridges, alphas)
+            summary, metric, lambda ridges, alphas: _leave_queries_out(parts, summarised, metric, ridges, alphas)
         )
     return fitted, summary.factors
 
 
-def _metric(model: LeastSquares, summarised: Summarised) -> str:
+def _metric(model: LeastSquares, summarised: _Summarised) -> str:
     """Return the metric that chooses among candidates, as on one machine."""
     if summarised.summary.free.n_queries < 2:
         raise InputError(
@@ -233,9 +158,6 @@ def _metric(model: LeastSquares, summarised: Summarised) -> str:
     if model.metric is not None:
         return str(parse_metric(model.metric))
     return "nDCG@10" if summarised.sums.are_grades else "disagreement"
-
-
-Integers = NDArray[np.int64]
 
 
 def predict_parts(model: Any, parts: Any, client: Any = None) -> Floats:
@@ -275,3 +197,226 @@ def _scores_part(problems: Iterator[WholeQueries], model: Any) -> list[tuple[Int
         (problem.numbers, predict_with_qid(model, laid_out_for(model, problem.data.X), problem.data.queries.codes))
         for problem in problems
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Summarised:
+    """A summary and the sums it was computed from."""
+
+    summary: PairSums
+    sums: Sums
+
+
+def _summarise(parts: Parts, model: LeastSquares) -> _Summarised:
+    """Sum over parts for a model, with views, basis rows and scale of columns chosen as on one machine."""
+    rng = rng_of(model.random_state).spawn(2)[1]
+    views, _ = model.split_views(parts.n_features, rng, parts.feature_names)
+    if all(view.kernel.is_linear and view.basis is None for view in views) and not model.uses_basis:
+        maps = tuple(FeatureMap.of_columns(view, _width(view.columns, parts.n_features)) for view in views)
+        return _summarise_maps(parts, maps, model.query_weight, model.ties, scale=model.scale)
+    if not isinstance(model.basis, str) or model.basis != "random" or not model.uses_basis:
+        raise InputError(
+            "over parts, a basis must be random and of given size; set n_basis and basis='random', or use a linear "
+            "kernel."
+        )
+    factors = None
+    if model.scale and all(view.kernel.scales_columns for view in views):
+        spread: Spread = parts.summed(spread_part, None, "scale of columns")
+        factors = spread.factors
+    numbers: _RowNumbers = parts.summed(_numbers_part, (model.query_weight, model.ties), "row numbers")
+    # the same generator as above
+    rng = rng_of(model.random_state).spawn(2)[1]
+    rows, unscored = _rows_of_parts(parts, factors), np.sort(numbers.unscored)
+    problem = _BasisProblem(rows, parts.n_features, unscored, parts.feature_names)
+    maps = model.choose_maps(problem, numbers.frame, rng)  # type: ignore[arg-type]
+    settings = SumSettings(model.query_weight, model.ties, len(maps) > 1, maps, factors)
+    return _summed(parts, maps, settings, factors)
+
+
+def _summarise_maps(
+    parts: Parts, maps: tuple[FeatureMap, ...], query_weight: str, ties: bool, scale: bool
+) -> _Summarised:
+    """Sum over parts for given feature maps; plain columns may be scaled, from the same pass."""
+    are_columns = all(phi.basis is None for phi in maps)
+    if not are_columns:
+        return _summed(parts, maps, SumSettings(query_weight, ties, len(maps) > 1, maps), None)
+    sums: Sums = parts.summed(sum_part, SumSettings(query_weight, ties, len(maps) > 1), "sums")
+    factors = sums.spread.factors if scale else None
+    chosen = [np.arange(parts.n_features) if phi.view.columns is None else phi.view.columns for phi in maps]
+    slots = np.append(np.concatenate(chosen), parts.n_features)
+    scale_of = np.append(np.ones(parts.n_features) if factors is None else factors, 1.0)[slots]
+
+    def laid_out(moments: Moments) -> Moments:
+        return Moments(moments.pair[np.ix_(slots, slots)] * np.outer(scale_of, scale_of), None, moments.pair_weight)
+
+    scored, unscored = sums.moments()
+    return _summary(parts, maps, sums, laid_out(scored), None if unscored is None else laid_out(unscored), factors,
+                    query_weight, ties)  # fmt: skip
+
+
+def _leave_queries_out(
+    parts: Parts, summarised: _Summarised, metric: str, ridges: list[Ridge], alphas: Floats
+) -> Floats:
+    """Evaluate every candidate by leave-query-out, in one more pass."""
+    settings = _LeaveOutSettings(summarised.summary, metric, ridges, alphas, _error_scales(summarised))
+    sums: ExactSum = parts.summed(_evaluate_part, settings, "leave-query-out")
+    total, used = sums.value.reshape(2, len(ridges), len(alphas))
+    return np.asarray(np.divide(total, used, out=np.full(total.shape, np.nan), where=used > 0))
+
+
+@dataclass(frozen=True, eq=False)
+class _PartRows:
+    """The rows of all parts as one table; rows are fetched when they are indexed."""
+
+    parts: Parts
+    n_rows: int
+    columns: Integers  # the chosen columns
+
+    ndim = 2
+    dtype = np.dtype(np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.n_rows, len(self.columns)
+
+    def __getitem__(self, chosen: Any) -> Any:
+        if isinstance(chosen, tuple):
+            return _PartRows(self.parts, self.n_rows, self.columns[chosen[1]])
+        numbers = range(*chosen.indices(self.n_rows)) if isinstance(chosen, slice) else chosen
+        return self.parts.rows(np.asarray(numbers, dtype=np.int64))[:, self.columns]
+
+
+def _rows_of_parts(parts: Parts, factors: Floats | None) -> ScaledRows:
+    """Return the rows of all parts as one table, read on demand, with columns times factors if any."""
+    # the search for a bandwidth reads a few rows of `ScaledRows`, but would check all rows of another table
+    rows: Any = _PartRows(parts, parts.n_rows, np.arange(parts.n_features))
+    return ScaledRows(rows, np.ones(parts.n_features, dtype=np.float32) if factors is None else factors)
+
+
+@dataclass(frozen=True, eq=False)
+class _BasisProblem:
+    """The attributes of a problem that choosing basis rows needs."""
+
+    X: Any
+    n_features: int
+    unscored_rows: Integers
+    names: tuple[Any, ...] | None
+    weights: None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _RowNumbers:
+    """
+    Numbers of rows among those of all parts.
+
+    compared, query: compared rows, sorted by query and score, and the first row of the query of each.
+    """
+
+    compared: Integers
+    query: Integers
+    unscored: Integers  # unjudged rows
+
+    def __add__(self, other: _RowNumbers) -> _RowNumbers:
+        both = zip(
+            (self.compared, self.query, self.unscored), (other.compared, other.query, other.unscored), strict=True
+        )
+        return _RowNumbers(*map(np.concatenate, both))
+
+    @property
+    def frame(self) -> _BasisFrame:
+        """The compared rows in the order of one machine."""
+        rows = self.compared[np.argsort(self.query, kind="stable")]
+        return _BasisFrame(rows, len(np.unique(self.query)))
+
+
+@dataclass(frozen=True, eq=False)
+class _BasisFrame:
+    """The attributes of a frame that choosing basis rows needs."""
+
+    rows: Integers
+    n_queries: int
+
+
+def _numbers_part(problems: Iterator[WholeQueries], settings: tuple[str, bool]) -> _RowNumbers | None:
+    total = None
+    for problem in problems:
+        data, numbers = problem.data, problem.numbers
+        frame = ComparedRows.of(data, *settings)
+        first = numbers[data.queries.order[data.starts[:-1]]][data.queries.codes[frame.rows]]
+        own = _RowNumbers(numbers[frame.rows], first, numbers[data.unscored_rows])
+        total = own if total is None else total + own
+    return total
+
+
+def _summed(parts: Parts, maps: tuple[FeatureMap, ...], settings: SumSettings, factors: Floats | None) -> _Summarised:
+    sums: Sums = parts.summed(sum_part, settings, "sums")
+    return _summary(parts, maps, sums, *sums.moments(), factors, settings.query_weight, settings.ties)
+
+
+def _summary(
+    parts: Parts, maps: tuple[FeatureMap, ...], sums: Sums, scored: Moments, unscored: Moments | None,
+    factors: Floats | None, query_weight: str, ties: bool,
+) -> _Summarised:  # fmt: skip
+    pairs, drawn, _, drawn_unscored, _ = sums.weights.value
+    weights = (float(drawn if ties else pairs), float(drawn_unscored))
+    # labels of a frame that are numbers are not names
+    names = named_columns(parts.n_features, parts.feature_names).get("feature_names_in_")
+    summary = PairSums(
+        maps, scored, unscored, weights, sums.free, query_weight, ties, factors, parts.n_features,
+        None if names is None else tuple(names),
+    )  # fmt: skip
+    return _Summarised(summary, sums)
+
+
+def _width(columns: Integers | None, n_features: int) -> int:
+    return n_features if columns is None else len(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class _LeaveOutSettings:
+    """Settings of leave-query-out."""
+
+    summary: PairSums
+    metric: str
+    ridges: list[Ridge]
+    alphas: Floats
+    scales: ErrorScales
+
+
+def _error_scales(summarised: _Summarised) -> ErrorScales:
+    """Return the scales of rounding errors, as in `corank.models.rls.systems.FeatureSystem`."""
+    summary, compared = summarised.summary, summarised.sums.weights.value[4]
+    bases = [phi.basis for phi in summary.maps if phi.basis is not None]
+    length = sum(float(np.mean(basis.diagonal(basis.rows))) for basis in bases)
+    return ErrorScales(
+        float(np.sqrt(summary.scored.pair[-1, -1] / summary.weights[0])), float(compared / summary.weights[0]) * length,
+        max(phi.inflation for phi in summary.maps),
+    )  # fmt: skip
+
+
+def _evaluate_part(problems: Iterator[WholeQueries], settings: _LeaveOutSettings) -> ExactSum | None:
+    """Sum a metric over the queries of a part, and count queries with a value, for each coupling and alpha."""
+    total = None
+    for problem in problems:
+        own = ExactSum.of(_values(problem.data, settings))
+        total = own if total is None else total + own
+    return total
+
+
+def _values(data: RankingData, settings: _LeaveOutSettings) -> Floats:
+    """Return for each query and candidate the metric, 0 if undefined, and whether it is defined."""
+    summary, alphas = settings.summary, settings.alphas
+    frame = ComparedRows.of(data, summary.query_weight, summary.ties, summary.weights[0])
+    assert isinstance(frame, ScoredRows)
+    X = data.X if summary.factors is None else ScaledRows(data.X, summary.factors)
+    pieces = [
+        views_out(settings.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, settings.scales)
+        for some, starts, Z, t in frame.designs(X, stack_features(summary.maps))
+    ]
+    n_candidates = len(settings.ridges) * len(alphas)
+    if not pieces:
+        return np.zeros((0, 2 * n_candidates))
+    held = [LeaveOutScores(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*pieces, strict=True)]
+    values = np.column_stack([result.values for item in held for result in frame.results(item, settings.metric)])
+    return np.hstack([np.nan_to_num(values), (~np.isnan(values)).astype(np.float64)])

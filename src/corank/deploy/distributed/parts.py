@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank._moved import old_parameters
+from corank.base.query_scaler import QueryScaler
 from corank.data.column_roles import ColumnChoice
 from corank.deploy.distributed.engine import DaskEngine, Engine, LocalEngine
 from corank.deploy.distributed.sources import Reader, kind_of_ids, part_name, sources_of
@@ -28,12 +29,9 @@ from corank.deploy.distributed.tasks import (
     Routing,
     bytes_of,
     count,
-    hold,
-    over_held,
-    over_steps,
+    over_scaled,
     over_whole,
     pick,
-    rows_of,
     send,
     sum_up,
     take_rows,
@@ -80,8 +78,7 @@ class Parts:
     passes: list[Pass] = field(default_factory=list)  # the passes so far
 
     def __post_init__(self) -> None:
-        self._held: dict[int, Any] | None = None
-        self._steps: tuple[Any, ...] = ()
+        self._scaler: QueryScaler | None = None
         if self.split not in ("move", "refuse"):
             raise InputError(f"split is {self.split!r}; choose 'move' or 'refuse'.")
         self.sources = sources_of(self.parts)
@@ -109,18 +106,11 @@ class Parts:
     @property
     def n_features(self) -> int:
         """Number of columns of all parts."""
-        return len(self._steps[-1].get_feature_names_out()) if self._steps else self._width
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """Names of the columns, if parts have them."""
-        return None if self._steps else next((item.info.names for item in self.census if item.info.names), None)
+        return max(item.info.n_features or 0 for item in self.census)
 
     @property
     def feature_names(self) -> tuple[Any, ...] | None:
         """Column labels of frames, CSV and Parquet files, which a fitted model remembers; None without any."""
-        if self._steps:
-            return None
         return next((item.info.feature_names for item in self.census if item.info.feature_names), None)
 
     @property
@@ -136,36 +126,18 @@ class Parts:
     @property
     def reader(self) -> Reader:
         """Reader of parts with the common number of columns."""
-        return Reader(self.unjudged, self._columns, self._width)
+        return Reader(self.unjudged, self._columns, self.n_features)
 
     @property
     def _columns(self) -> ColumnChoice:
         return ColumnChoice(self.y, self.qid, self.docid, drop=self.drop, keep=self.keep)
 
-    @property
-    def origin(self) -> NDArray[np.float64]:
-        """First row of the lowest query id, dense; it does not depend on the division into parts."""
-        number = 0
-        for routing, item in zip(self._routings, self.census, strict=True):
-            i = np.flatnonzero(item.ids == self._ids[0][0])
-            if item.n_rows and len(i):
-                number = routing.first_row + int(item.firsts[i[0]])
-                break
-        row = self.rows(np.array([number]))
-        return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
-
-    def through(self, step: Any) -> Parts:
-        """Apply a fitted transformer to the rows, query by query, in each pass."""
+    def scaled(self, scaler: QueryScaler) -> Parts:
+        """Scale the columns of each query in each pass."""
         _ = self._arrivals
         other = copy(self)
-        other._steps, other._held = (*self._steps, step), None
+        other._scaler = scaler
         return other
-
-    def kept(self) -> Parts:
-        """Keep the rows in the memory of the workers, for methods with many passes."""
-        if self._held is None and self.engine.keeps:
-            self._held = dict(zip(self._full, self.over(hold, None, "rows"), strict=True))
-        return self
 
     def over(self, function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
         """Run a task for each part that has rows, on complete queries."""
@@ -181,38 +153,23 @@ class Parts:
         return total
 
     def rows(self, numbers: Integers) -> Any:
-        """Fetch rows from their parts."""
+        """Fetch rows from the parts where their queries are complete."""
         first = np.array([routing.first_row for routing in self._routings])
-        part = np.searchsorted(first, numbers, side="right") - 1
         # of several parts with one first row, the last one has rows
-        used = np.unique(part)
-        if self._steps:
-            # a row is transformed where its query is complete
-            places = np.unique(np.concatenate([used, *(self._routings[i].homes for i in used)]))
-            handles = self._over(places.tolist(), take_rows, np.unique(numbers), "chosen rows")
-            result = [item for some in self.engine.gather(handles) for item in some]
-            known, X = (np.concatenate(column) for column in zip(*result, strict=True))
-            order = np.argsort(known)
-            return X[order[np.searchsorted(known[order], numbers)]]
-        wanted = [numbers[part == i] - first[i] for i in used]
-        handles = self.engine.map(
-            rows_of, [self.sources[i] for i in used], [self.reader] * len(used), wanted, name="chosen rows"
-        )
-        pieces = self.engine.gather(handles)
+        used = np.unique(np.searchsorted(first, numbers, side="right") - 1)
+        places = np.unique(np.concatenate([used, *(self._routings[i].homes for i in used)]))
+        handles = self._over(places.tolist(), take_rows, np.unique(numbers), "chosen rows")
+        result = [item for some in self.engine.gather(handles) for item in some]
+        known, pieces = np.concatenate([own for own, _ in result]), [rows for _, rows in result]
         X = sparse.vstack(pieces).tocsr() if any(map(sparse.issparse, pieces)) else np.concatenate(pieces)
-        order = np.concatenate([np.flatnonzero(part == i) for i in used])
-        back = np.empty(len(order), dtype=np.int64)
-        back[order] = np.arange(len(order))
-        return X[back]
+        order = np.argsort(known)
+        return X[order[np.searchsorted(known[order], numbers)]]
 
     def _over(self, places: list[int], function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
         """Run a task for some of the parts."""
         n = len(places)
-        if self._held is not None:
-            held = [self._held[i] for i in places]
-            return self.engine.map(over_held, held, [function] * n, [settings] * n, name=name)
-        if self._steps:
-            function, settings = over_steps, (self._steps, function, settings)
+        if self._scaler is not None:
+            function, settings = over_scaled, (self._scaler, function, settings)
         return self.engine.map(
             over_whole, [self.sources[i] for i in places], [self.reader] * n, [self._routings[i] for i in places],
             [self._arrivals[i] for i in places], [function] * n, [settings] * n, name=name,
@@ -238,11 +195,6 @@ class Parts:
                     )
         if not seen:
             raise InputError(f"all {len(found)} parts are empty; pass parts with rows.")
-
-    @cached_property
-    def _width(self) -> int:
-        """Number of columns before any transformer."""
-        return max(item.info.n_features or 0 for item in self.census)
 
     @cached_property
     def _full(self) -> list[int]:

@@ -20,13 +20,21 @@ from scipy import sparse
 from corank.base.kernels.features import FeatureMap, stack_features
 from corank.base.pairs import Moments
 from corank.base.pairs.factors import query_factors
-from corank.base.pairs.moments import RowPass, dense, prepare_pass, take
+from corank.base.pairs.moments import RowPass, prepare_pass, take
 from corank.base.solvers.penalty import Freedom, freedom
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.products import MAX_COLUMNS
 from corank.core.rows.scaled import ScaledRows
-from corank.core.sums.bins import Bins, ExactSum, add_triangle, square
-from corank.core.sums.moments import add_pair_products, add_plain_products, add_sparse_spreads, add_spreads, fold
+from corank.core.sums.bins import (
+    Bins,
+    ExactSum,
+    add_pair_products,
+    add_sparse_spreads,
+    add_spreads,
+    add_triangle,
+    fold,
+    square,
+)
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.column_scales import factors_of_spread
 from corank.data.inputs import require_squares
@@ -50,7 +58,6 @@ class SumSettings:
     query_weight: str = "pairs"  # query_weight, ties: see `corank.base.pairs.Moments.of`
     ties: bool = False
     unscored: bool = False  # whether to sum over pairs of unjudged rows, too
-    origin: Floats | None = None  # origin of sums over rows; None sums over pairs only
     maps: tuple[FeatureMap, ...] | None = None
     factors: Floats | None = None
 
@@ -76,35 +83,29 @@ class Sums:
     """
     Sums of some queries; those of different queries add up.
 
-    pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unjudged rows; None if not
-        computed.
+    pair, unscored: ``[Φ y]ᵀ L [Φ y]``, and the same over unjudged rows; None if not computed.
     weights: weight of scored pairs, without and with pairs of a row with itself; the same for unjudged rows; and
         Σ c_q W_q² over the queries with pairs.
     """
 
-    n_scored: int  # n_scored, n_skipped: number of scored rows, and of queries with scores but without a pair
-    n_skipped: int
     free: Freedom  # number of differences to learn from
     are_grades: bool  # whether all scores are integers from 0 to 10
     spread: Spread
     pair: ExactSum
-    plain: ExactSum | None
     unscored: ExactSum | None
     weights: ExactSum
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
-            self.n_scored + other.n_scored, self.n_skipped + other.n_skipped, self.free + other.free,
-            self.are_grades and other.are_grades, self.spread + other.spread, self.pair + other.pair,
-            _both(self.plain, other.plain), _both(self.unscored, other.unscored), self.weights + other.weights,
+            self.free + other.free, self.are_grades and other.are_grades, self.spread + other.spread,
+            self.pair + other.pair, _both(self.unscored, other.unscored), self.weights + other.weights,
         )  # fmt: skip
 
     def moments(self) -> tuple[Moments, Moments | None]:
         """Return the sums over scored and over unjudged rows."""
         weights = self.weights.value
-        plain = None if self.plain is None else square(self.plain.value)
         unscored = None if self.unscored is None else Moments(square(self.unscored.value), None, float(weights[2]))
-        return Moments(square(self.pair.value), plain, float(weights[0])), unscored
+        return Moments(square(self.pair.value), None, float(weights[0])), unscored
 
 
 def sum_part(problems: Iterator[WholeQueries], settings: SumSettings) -> Sums | None:
@@ -141,37 +142,24 @@ def _sums(data: RankingData, settings: SumSettings) -> Sums:
     if settings.unscored:
         rows_pass = prepare_pass(scaled, features, "unscored", *how)
         assert isinstance(rows_pass, RowPass)
-        unscored = _over_runs(rows_pass, _add_pairs, rows_pass.width)
+        unscored = _over_runs(rows_pass)
         weights[2:4] = _pair_weights(rows_pass), _drawn_weights(data, settings.query_weight, "unscored")
     # overflow is reported by the solver
     with np.errstate(over="ignore", invalid="ignore"):
-        pair, plain = _over_runs(scored, _add_pairs, scored.width), None
-        if settings.origin is not None:
-            plain = _over_runs(replace(scored, features=_RelativeTo(settings.origin)), _add_rows, scored.width + 1)
+        pair = _over_runs(scored)
     sums = [ExactSum.of(terms[:, None]) for terms in weights]
-    return Sums(
-        len(scores), len(data.single_grade_queries), freedom(data, settings.ties),
-        bool(((scores >= 0) & (scores <= 10) & (scores == np.round(scores))).all()), _spread(data), pair, plain,
-        unscored, ExactSum(np.concatenate([item.top for item in sums]), np.hstack([item.limbs for item in sums])),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class _RelativeTo:
-    """Rows as differences from a point."""
-
-    origin: Floats
-
-    def __call__(self, rows: Any) -> Floats:
-        return np.asarray(dense(rows) - self.origin)
+    total = ExactSum(np.concatenate([item.top for item in sums]), np.hstack([item.limbs for item in sums]))
+    are_grades = bool(((scores >= 0) & (scores <= 10) & (scores == np.round(scores))).all())
+    return Sums(freedom(data, settings.ties), are_grades, _spread(data), pair, unscored, total)
 
 
 def _both(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
     return None if one is None or other is None else one + other
 
 
-def _over_runs(rows_pass: RowPass, add: Any, d: int) -> ExactSum:
-    """Add up the products of d columns over rows, on threads."""
+def _over_runs(rows_pass: RowPass) -> ExactSum:
+    """Add up the products of columns over pairs of rows, on threads."""
+    d = rows_pass.width
     starts = np.append(np.flatnonzero(np.diff(rows_pass.slots.query, prepend=-1)), len(rows_pass.order))
 
     def run(first: int, last: int) -> ExactSum:
@@ -184,7 +172,7 @@ def _over_runs(rows_pass: RowPass, add: Any, d: int) -> ExactSum:
             end = min(full if full > begin else begin + rows_pass.block, stop)
             rows, F = rows_pass.order[begin:end], block[: end - begin]
             F[:, :-1], F[:, -1] = rows_pass.features(take(rows_pass.X, rows)), rows_pass.y[rows]
-            add(rows_pass, begin, F, carried, workspace, bins)
+            _add_pairs(rows_pass, begin, F, carried, workspace, bins)
             begin = end
         return bins.total()
 
@@ -204,14 +192,6 @@ def _add_pairs(rows_pass: RowPass, first: int, F: Floats, carried: Floats, works
     n_plus, n_minus = fold(F, rows_pass.slots, first, carried[0], carried[1:], Z, plus, minus)
     P, M = plus[:n_plus], minus[:n_minus]
     add_triangle(Z.T @ Z + P.T @ P - M.T @ M, d, bins)
-
-
-def _add_rows(rows_pass: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
-    if F.shape[1] < MAX_COLUMNS:
-        add_plain_products(F, rows_pass.slots.query[first : first + len(F)], workspace, bins)
-        return
-    A = np.column_stack([F, np.ones(len(F))])
-    add_triangle(A.T @ A, A.shape[1], bins)
 
 
 def _spread(data: RankingData) -> Spread:

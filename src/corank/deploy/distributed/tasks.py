@@ -106,34 +106,16 @@ def bytes_of(moved: NumberedRows) -> int:
     return moved.rows.nbytes
 
 
-def rows_of(source: Any, reader: Reader, numbers: Integers) -> Any:
-    """Return some rows of a part."""
-    X = reader.rows(source).X[numbers]
-    return X if sparse.issparse(X) else np.ascontiguousarray(X)
+def over_scaled(problems: Iterator[WholeQueries], task: tuple[QueryScaler, Callable[..., Any], Any]) -> Any:
+    """Run a task on queries whose columns are scaled."""
+    scaler, function, settings = task
+    return function((_scaled(problem, scaler) for problem in problems), settings)
 
 
-def hold(problems: Iterator[WholeQueries], settings: None) -> list[WholeQueries]:
-    """Read the queries of a part, to keep them in memory."""
-    return list(problems)
-
-
-def over_held(held: list[WholeQueries], function: Callable[..., Any], settings: Any) -> Any:
-    """Run a task on queries in memory."""
-    return function(iter(held), settings)
-
-
-def over_steps(problems: Iterator[WholeQueries], task: tuple[tuple[Any, ...], Callable[..., Any], Any]) -> Any:
-    """Run a task on transformed queries."""
-    steps, function, settings = task
-    return function((_through(problem, steps) for problem in problems), settings)
-
-
-def _through(problem: WholeQueries, steps: tuple[Any, ...]) -> WholeQueries:
-    X, codes = problem.data.X, problem.data.queries.codes
-    for step in steps:
-        of_queries = {"qid": codes} if isinstance(step, QueryScaler) else {}
-        X = as_rows(step.transform(laid_out_for(step, X), **of_queries))
-    return replace(problem, data=replace(problem.data, X=X))
+def _scaled(problem: WholeQueries, scaler: QueryScaler) -> WholeQueries:
+    data = problem.data
+    X = as_rows(scaler.transform(laid_out_for(scaler, data.X), qid=data.queries.codes))
+    return replace(problem, data=replace(data, X=X))
 
 
 def laid_out_for(model: Any, X: Any) -> Any:

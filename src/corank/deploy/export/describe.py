@@ -28,7 +28,7 @@ from corank.base.kernels.basis import Basis
 from corank.base.kernels.radial import ARDKernel
 from corank.clicks.ranker import OnlineRanker
 from corank.data.column_roles import column_name
-from corank.deploy.export.folding import fold_columns, normalise
+from corank.deploy.export.folding import fold_columns
 from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
@@ -318,7 +318,6 @@ def _pipeline(pipeline: Pipeline, calibrated: bool) -> Scorer:
     if not steps:
         raise InputError("the pipeline has no steps; add a ranker and fit it.")
     scorer = _scorer(steps[-1], calibrated)
-    is_last = True
     for step in reversed(steps[:-1]):
         if isinstance(step, QueryScaler):
             raise _by_query("QueryScaler", "StandardScaler or no scaler")
@@ -331,9 +330,6 @@ def _pipeline(pipeline: Pipeline, calibrated: bool) -> Scorer:
                 f"the step {type(step).__name__} cannot be exported; use StandardScaler, MinMaxScaler, MaxAbsScaler or "
                 "Landmarks before the ranker."
             )
-        if is_last and len(steps) == 2:
-            scorer = normalise(step, scorer)
-        is_last = False
     return scorer
 
 

@@ -1,44 +1,76 @@
-"""Export models: a table of targets, and functions that write the files of one target."""
+"""Export models: write the files of one target, and compare its engine's scores of rows with those of the model."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+import corank.deploy.export.targets  # noqa: F401
 from corank.data.durable.atomic import atomic_file, require_no_input, require_place
+from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid
 from corank.deploy.export.describe import Description, describe
-from corank.deploy.export.elasticsearch import write_elasticsearch
-from corank.deploy.export.json_form import write_json
-from corank.deploy.export.onnx_graph import write_onnx
 from corank.deploy.export.scorers import LinearScorer, TreeScorer
-from corank.deploy.export.solr import write_solr
-from corank.deploy.export.sql import write_sql
-from corank.deploy.export.target import Export, ExportOptions
-from corank.deploy.export.verify import Verification, verify
-from corank.deploy.export.vespa import write_vespa
+from corank.deploy.export.target import TARGETS, Export, ExportOptions, to_single
 from corank.errors import InputError, suggest_names
 
-TARGETS: dict[str, Callable[[Description, ExportOptions], Export]] = {
-    "elasticsearch": write_elasticsearch,
-    "opensearch": partial(write_elasticsearch, target="opensearch"),
-    "solr": write_solr,
-    "vespa": write_vespa,
-    "onnx": write_onnx,
-    "json": write_json,
-    "sql": write_sql,
-}
-"""All targets by name."""
+Floats = NDArray[np.float64]
 
+# rows that are compared with all others at once
+_BLOCK = 1024
 REPORT = ".verify.json"
 """Suffix of the report of a verification, after the name of the main file."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """
+    Comparison of an engine's scores with those of the model.
+
+    target, engine: The target, and what computed its scores.
+    n_rows, n_queries: Number of rows and queries.
+    offset: Constant by which the engine's scores differ: a shift, or an intercept that was left out.
+    largest_difference: Largest difference of engine and model, after the offset.
+    largest_score: Largest absolute score of the model.
+    n_pairs: Number of pairs of rows of a query that the model orders.
+    changed_orders: Pairs that the engine orders the other way round.
+    tied_orders: Pairs to which the engine gives equal scores.
+    rounded_inputs: Changed or tied pairs for which rounding of the features to float32 is the reason.
+    unexplained_orders: Changed or tied pairs that the precision of the engine does not explain; 0 for a correct export.
+    unexplained_rows: Rows whose scores differ by more than the precision of the engine explains; 0 for a correct
+        export.
+    """
+
+    target: str
+    engine: str
+    n_rows: int
+    n_queries: int
+    offset: float
+    largest_difference: float
+    largest_score: float
+    n_pairs: int
+    changed_orders: int
+    tied_orders: int
+    rounded_inputs: int
+    unexplained_orders: int
+    unexplained_rows: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the precision of the engine explains all differences."""
+        return self.unexplained_orders == 0 and self.unexplained_rows == 0
+
+    def fields(self) -> dict[str, Any]:
+        """Return the comparison as a dictionary."""
+        return asdict(self)
 
 
 class ExportedFiles(NamedTuple):
@@ -120,10 +152,6 @@ def make_export(
 ) -> tuple[Description, Export]:
     """Describe a model and make its files in memory, see `export_model`."""
     if to not in TARGETS:
-        if to == "pmml":
-            raise InputError("PMML is not supported, as no maintained Python library writes it; export to onnx.")
-        if to == "numpy":
-            raise InputError("the target numpy was removed in 0.3; export to json or onnx.")
         raise InputError(f"there is no target {to!r}; {suggest_names(to, list(TARGETS))}.")
     described = describe(model, calibrated=calibrated)
     if names:
@@ -151,8 +179,7 @@ def _shift(shift: str, described: Description, rows: Any) -> float:
         X = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
         lowest = float(scorer.score(X).min())
         if isinstance(scorer, LinearScorer):  # its intercept is left out where engines have none
-            level = scorer.intercept if scorer.normaliser is None else scorer.normaliser.intercept
-            lowest -= max(level, 0.0)
+            lowest -= max(scorer.intercept, 0.0)
     # above rounding errors of float32
     return float(max(0.0, -lowest) * (1.0 + 1e-5) + 1e-5)
 
@@ -188,3 +215,55 @@ def _require_distinct(paths: Mapping[str, Path]) -> None:
 def _safe_name(stem: str) -> str:
     kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in stem)
     return kept if kept[:1].isalpha() or kept[:1] == "_" else f"m_{kept}"
+
+
+def verify(export: Export, described: Description, scores: ArrayLike, rows: Any, qid: Any = None) -> Verification:
+    """Score rows as the engine does, and compare."""
+    X = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+    if X.ndim != 2 or X.shape[1] != described.n_features or not len(X):
+        raise InputError(
+            f"the rows to verify have shape {X.shape}; pass at least one row of {described.n_features} features."
+        )
+    return compare_scores(export, described, np.asarray(scores, dtype=np.float64), X, Queries.of(qid, len(X)))
+
+
+def compare_scores(export: Export, described: Description, scores: Floats, X: Floats, queries: Queries) -> Verification:
+    """Compare the engine's scores with the model's, see `verify`."""
+    seen = to_single(X).astype(np.float64) if export.single else X
+    # scores of the rows as the engine reads them, and how far its arithmetic may be from them
+    exact, allowed = described.scorer.score(seen), export.bound(seen)
+    result = np.asarray(export.evaluate(X), dtype=np.float64) - export.offset
+    allowed = allowed + 2.0**-50 * (abs(export.offset) + np.abs(result))
+    with np.errstate(invalid="ignore"):
+        differences = np.abs(result - scores)
+        wrong = ~(np.abs(result - exact) <= allowed)
+    counts = np.zeros(5, dtype=np.int64)
+    for q in range(len(queries)):
+        own = queries.order[queries.starts[q] : queries.starts[q + 1]]
+        counts += _pairs(scores[own], exact[own], result[own], allowed[own])
+    n_pairs, changed, tied, rounded, unexplained = map(int, counts)
+    return Verification(
+        target=export.target, engine=export.engine, n_rows=len(X), n_queries=len(queries), offset=float(export.offset),
+        largest_difference=float(np.where(np.isnan(differences), np.inf, differences).max(initial=0.0)),
+        largest_score=float(np.abs(scores).max(initial=0.0)), n_pairs=n_pairs, changed_orders=changed, tied_orders=tied,
+        rounded_inputs=rounded, unexplained_orders=unexplained, unexplained_rows=int(wrong.sum()),
+    )  # fmt: skip
+
+
+def _pairs(scores: Floats, exact: Floats, found: Floats, allowed: Floats) -> NDArray[np.int64]:
+    """Count ordered, changed, tied, input-rounded and unexplained pairs of one query."""
+    counts = np.zeros(5, dtype=np.int64)
+    for begin in range(0, len(scores), _BLOCK):
+        own = slice(begin, begin + _BLOCK)
+
+        def gap(values: Floats, own: slice = own) -> Floats:
+            return np.asarray(values[own, None] - values[None, :])
+
+        with np.errstate(invalid="ignore"):
+            ordered = gap(scores) > 0.0
+            changed, tied = ordered & (gap(found) < 0.0), ordered & (gap(found) == 0.0)
+            affected = changed | tied
+            rounded = affected & ~(gap(exact) > 0.0)
+            summed = gap(exact) <= allowed[own, None] + allowed[None, :]
+        counts += [ordered.sum(), changed.sum(), tied.sum(), rounded.sum(), (affected & ~rounded & ~summed).sum()]
+    return counts

@@ -15,7 +15,6 @@ from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
     LinearScorer,
-    Normaliser,
     PerceptronScorer,
     Scorer,
     SumScorer,
@@ -107,20 +106,3 @@ def _ordinal(values: Floats) -> NDArray[np.int64]:
 def _number(ordinals: NDArray[np.int64]) -> Floats:
     bits = np.where(ordinals >= 0, ordinals, np.int64(-(2**63)) - ordinals)
     return np.ascontiguousarray(bits).view(np.float64)
-
-
-def normalise(scaler: Any, scorer: Scorer) -> Scorer:
-    """Add the normaliser of a linear scorer that was folded, if search engines have a normaliser of that kind."""
-    if not isinstance(scorer, LinearScorer):
-        return scorer
-    a, b = _factors(scaler)
-    if not (np.isfinite(a).all() and (a != 0.0).all()):
-        return scorer
-    weights = scorer.weights / a
-    intercept = float(scorer.intercept - weights @ b)
-    if isinstance(scaler, MinMaxScaler):
-        low, high = scaler.data_min_, scaler.data_max_
-        if tuple(scaler.feature_range) != (0, 1) or not (low < high).all():
-            return scorer
-        return replace(scorer, normaliser=Normaliser("min_max", low, high, weights, intercept))
-    return replace(scorer, normaliser=Normaliser("standard", -b / a, 1.0 / a, weights, intercept))

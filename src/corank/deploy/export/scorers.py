@@ -7,6 +7,7 @@ second derivation of the model's own ``predict``; missing values (NaN) are allow
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -25,34 +26,15 @@ _BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Normaliser:
-    """
-    Columns as a linear model in a pipeline sees them, (x − first) / (second, or second − first).
-
-    kind: "standard" (mean and deviation) or "min_max" (minimum and maximum).
-    first, second (d,): the two numbers of each column.
-    weights (d,), intercept: of the normalised columns.
-    """
-
-    kind: Literal["standard", "min_max"]
-    first: Floats
-    second: Floats
-    weights: Floats
-    intercept: float
-
-
-@dataclass(frozen=True, eq=False)
 class LinearScorer:
     """
     f(x) = weights · x + intercept.
 
     weights (d,): weights of the columns as given; every scale is folded in.
-    normaliser: the same function by normalised columns, if the model is a pipeline with a scaler.
     """
 
     weights: Floats
     intercept: float = 0.0
-    normaliser: Normaliser | None = None
 
     def score(self, rows: Floats) -> Floats:
         """Return the scores of rows."""
@@ -103,6 +85,26 @@ class TreeScorer:
         is_zero = ((flags & MISSING_ZERO) > 0) & (np.abs(values) <= ZERO)
         natural = values <= thresholds
         return np.where(missing | is_zero, missing_goes_left(flags, thresholds), natural)
+
+    def forms(self, node: Callable[[int, Any, Any], Any], leaf: Callable[[float], Any]) -> list[Any]:
+        """Build each tree from its leaves up: `node` takes the number of a node and what was made of its children."""
+        trees = self.trees
+
+        def build(t: int, at: int) -> Any:
+            if at < 0:
+                return leaf(float(trees.values[int(trees.starts[t]) + t - at - 1]))
+            k = int(trees.starts[t]) + at
+            return node(k, *(build(t, int(child)) for child in trees.children[k]))
+
+        empty = np.diff(trees.starts) == 0
+        return [build(t, -1 if empty[t] else 0) for t in range(trees.n_trees)]
+
+    def require_no_missing_zeros(self, target: str) -> None:
+        """Raise `InputError` if zeros are missing values, which an engine does not know."""
+        if self.has_missing_zeros:
+            raise InputError(
+                f"trees with zero_as_missing have no counterpart in {target}; fit without it, or use json."
+            )
 
     @property
     def has_missing_zeros(self) -> bool:

@@ -39,7 +39,6 @@ from sklearn.base import clone
 from corank.base.contract import install, note_columns
 from corank.base.docs import shared_parameters
 from corank.base.pairs.losses import LOSSES, Loss
-from corank.choices import AboveZero, Conversion, LossName, Solver, Targets
 from corank.data.inputs import as_weights
 from corank.data.scoring import score_columns
 from corank.errors import InputError
@@ -54,7 +53,22 @@ from corank.models.labels.batch import (
 )
 from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.models.labels.ranker import TARGETS, LabelRanker, require_finite
-from corank.parameters import Rules, boolean, having, integer, none, number, one_of, rng_of, seed
+from corank.parameters import (
+    AboveZero,
+    Conversion,
+    LossName,
+    Rules,
+    Solver,
+    Targets,
+    boolean,
+    having,
+    integer,
+    none,
+    number,
+    one_of,
+    rng_of,
+    seed,
+)
 
 Floats = NDArray[np.float64]
 

@@ -128,12 +128,7 @@ def logistic(margins: Floats) -> Floats:
 
 
 class LinearDescent(Ranker):
-    """
-    Linear ranker learnt by stochastic descent, or by an exact solver where that is cheaper.
-
-    `view_columns` and `has_exact_solver` are steps of a fit that do not change the model; `corank.deploy.fit_parts`
-    uses them.
-    """
+    """Linear ranker learnt by stochastic descent, or by an exact solver where that is cheaper."""
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 

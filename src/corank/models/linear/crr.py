@@ -18,10 +18,9 @@ from sklearn.utils.metaestimators import available_if
 
 from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
-from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
 from corank.fitted import Predictions
 from corank.models.linear.base import LinearDescent, logistic
-from corank.parameters import Rules, boolean, number, one_of
+from corank.parameters import Draw, LossName, Missing, QueryWeight, Rate, Rules, Solver, boolean, number, one_of
 
 
 def _is_logistic(model: CRR) -> bool:

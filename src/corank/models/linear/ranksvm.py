@@ -34,7 +34,6 @@ from corank.base.kernels.views import View
 from corank.base.pairs.factors import QUERY_WEIGHTS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.smooth_losses import block_of
-from corank.choices import Missing, QueryWeight
 from corank.core.pairs.losses import squared_hinge_loss
 from corank.core.rows.scaled import factors_of
 from corank.core.threads import cut, n_threads, parallel_map
@@ -42,7 +41,20 @@ from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes
-from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, seed, text
+from corank.parameters import (
+    Missing,
+    QueryWeight,
+    Rules,
+    boolean,
+    integer,
+    kernel,
+    listing,
+    none,
+    number,
+    one_of,
+    seed,
+    text,
+)
 
 Floats = NDArray[np.float64]
 

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 
 from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
-from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
 from corank.models.linear.base import LinearDescent
-from corank.parameters import Rules, one_of
+from corank.parameters import Draw, LossName, Missing, QueryWeight, Rate, Rules, Solver, one_of
 
 
 @shared_parameters

@@ -30,7 +30,6 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.choices import Fitting, QueryWeight
 from corank.core.rows.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -51,7 +50,19 @@ from corank.models.pursuit.path import (
     sum_terms,
     term_contributions,
 )
-from corank.parameters import Rules, boolean, integer, items, kernel, listing, number, one_of, seed
+from corank.parameters import (
+    Fitting,
+    QueryWeight,
+    Rules,
+    boolean,
+    integer,
+    items,
+    kernel,
+    listing,
+    number,
+    one_of,
+    seed,
+)
 from corank.progress import progress
 
 SPLITS = ("columns", "dictionary")

@@ -30,7 +30,6 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View, as_views, kernels_of
-from corank.choices import QueryWeight
 from corank.core.rows.scaled import plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
@@ -43,7 +42,7 @@ from corank.models.rls.selection import best, candidates, metric_for
 from corank.models.rls.spectrum import Ridge, ridge_of, solve_one
 from corank.models.rls.summary import PairSums
 from corank.models.rls.systems import FeatureSystem
-from corank.parameters import Rules, integer, items, listing, none, number
+from corank.parameters import QueryWeight, Rules, integer, items, listing, none, number
 from corank.progress import progress
 
 Floats = NDArray[np.float64]

@@ -36,7 +36,6 @@ from corank.base.kernels.basis import Basis, auto_basis
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.kernel import require_square
 from corank.base.kernels.views import View
-from corank.choices import QueryWeight
 from corank.core.rows.scaled import factors_of
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
@@ -57,7 +56,7 @@ from corank.models.rls.selection import (
 from corank.models.rls.spectrum import Equations, ridge_of, solve_one
 from corank.models.rls.summary import PairSums
 from corank.models.rls.systems import DenseSystem, FeatureSystem, System
-from corank.parameters import Rules, integer, none, one_of
+from corank.parameters import QueryWeight, Rules, integer, none, one_of
 from corank.progress import progress
 
 Floats = NDArray[np.float64]

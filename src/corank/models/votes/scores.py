@@ -5,14 +5,16 @@ Scores of items: the posterior, averaged over what votes do not determine.
 
 σ is the standard deviation of the scores and ρ their correlation with those of the cheap judge: the judge may be good,
 useless (0) or reversed (below 0). h is the share of the rest that features F explain. ĉ and C are the posterior of the
-same model on the cheap votes alone. Priors: log σ ~ N(0, ½²); atanh ρ ~ 2.25 + 0.8 t₃, which has the median ρ = 0.98,
-half of its mass in 0.93 to 0.99, and heavy tails: leaderboards by language models are published with rank correlations
-of 0.9 to 0.98 with those by people, and noise lowers them. The evidence of the votes weighs the points of a grid of
+same model on the cheap votes alone. Priors: log σ ~ N(0, ½²); atanh ρ is a mixture of three Student's t with 3 degrees
+of freedom, one for each kind of judge (`JUDGES`): good ones with the median ρ = 0.98 and half of their mass in 0.94 to
+0.99, since leaderboards by language models are published with rank correlations of 0.9 to 0.98 with those by people,
+and noise lowers them; useless ones; and reversed ones. The evidence of the votes weighs the points of a grid of
 (atanh ρ, log σ, h), which is searched outwards from its best points; inside a cell of the grid, λ is Gaussian. Scores
 are medians of the average, and intervals are quantiles of it: uncertain hyper-parameters widen them. Medians follow
 wide components less than means do.
 
-Votes about the same prompt are not independent. If votes have groups, the covariance V of the scores becomes
+Votes about the same prompt, or of the same judge, are not independent. If votes have groups, or else at least three
+judges, the covariance V of the scores becomes
 
     V + V (B − H) V,   B = b Σ_g u_g u_gᵀ + (1 − b) φ H,   φ = tr(V Σ_g u_g u_gᵀ) / tr(V H),   b = G/(G + M),
 
@@ -42,12 +44,14 @@ Integers = NDArray[np.int64]
 Point = tuple[float, float, int]
 """atanh ρ, log σ, and the number of h in `SHARES`."""
 
-MIN_VOTES = 5
-"""Votes from which a judge has a reliability of their own; others count as typical judges."""
+MIN_VOTES, MIN_JUDGES = 5, 3
+"""Votes from which a judge has a reliability, others are typical; such judges whose votes may depend on each other."""
 SIGMA_SPREAD = 0.5
 """Standard deviation of log σ."""
-Z, Z_SPREAD, Z_DEGREES, MAX_Z = 2.25, 0.8, 3, 4.0
-"""Prior of atanh ρ: median, spread and degrees of freedom of Student's t; and the end of the grid."""
+JUDGES = np.array([(0.6, 2.25, 0.6), (0.35, 0.0, 0.4), (0.05, -2.25, 0.6)])
+"""Prior of atanh ρ: probability, median and spread for good, useless and reversed judges."""
+DEGREES, MAX_Z = 3, 4.0
+"""Degrees of freedom of this prior, and the end of the grid."""
 SHARES, SHARE_PRIOR = (0.0, 0.5, 0.9), (0.3, 0.35, 0.35)
 """h: share of the unexplained variance of scores that features explain, and its prior."""
 OMEGA, MIN_OMEGA, EM_STEPS = 0.4, 0.05, 6
@@ -102,12 +106,14 @@ class Hyperprior:
         """Logarithm of the prior density of a point, up to a constant."""
         log_p = -0.5 * (point[1] / SIGMA_SPREAD) ** 2
         if self.cheap is not None:
-            log_p -= 0.5 * (Z_DEGREES + 1) * np.log1p(((point[0] - Z) / Z_SPREAD) ** 2 / Z_DEGREES)
+            share, median, spread = JUDGES.T
+            size = 1.0 + ((point[0] - median) / spread) ** 2 / DEGREES
+            log_p += np.log(np.sum(share / spread * size ** (-0.5 * (DEGREES + 1))))
         return float(log_p + (np.log(SHARE_PRIOR[point[2]]) if self.features is not None else 0.0))
 
     def starts(self) -> list[Point]:
-        """Where the search begins: a good, a useless and a reversed judge."""
-        return [(0.0, 0.0, 0)] if self.cheap is None else [(Z, 0.0, 0), (0.0, 0.0, 0), (-Z, 0.0, 0)]
+        """Where the search begins: at each kind of judge."""
+        return [(0.0, 0.0, 0)] if self.cheap is None else [(float(z), 0.0, 0) for z in JUDGES[:, 1]]
 
     def neighbours(self, point: Point, scale: float) -> Iterator[Point]:
         """Points at a distance of one step times `scale`."""
@@ -229,9 +235,10 @@ class ScoreFit:
             covariance += weights[k] * (V + np.outer(means[k] - mean, means[k] - mean))
         marginals, dispersion = Marginals(weights, means, deviations), 1.0
         median = marginals.quantile(0.5)
-        if votes.group is not None and 1 < len(np.unique(votes.group)) < votes.count.sum():
+        group = votes.judge if votes.group is None and len(judges) >= MIN_JUDGES else votes.group
+        if group is not None and 1 < len(np.unique(group)) < votes.count.sum():
             best = modes[int(np.argmax(weights))]
-            covariance, dispersion, degrees = _sandwich(votes, counts, best, covariance, judge)
+            covariance, dispersion, degrees = _sandwich(votes, counts, best, covariance, judge, group)
             if dispersion > 1.0:
                 covariance = _centred(covariance)
                 std = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
@@ -269,7 +276,7 @@ def _own_judges(votes: Votes) -> tuple[Integers | None, tuple[str, ...]]:
 
 
 def _sandwich(
-    votes: Votes, counts: VoteCounts, mode: Mode, V: Floats, judge: Integers | None
+    votes: Votes, counts: VoteCounts, mode: Mode, V: Floats, judge: Integers | None, group: Integers
 ) -> tuple[Floats, float, float]:
     """Correct a covariance for groups; return it with the dispersion φ and the degrees of freedom."""
     # the cell of each vote, by pair, order and judge
@@ -283,7 +290,7 @@ def _sandwich(
     sign, outcome = np.where(swap, -1.0, 1.0), np.where(swap, 2 - votes.outcome, votes.outcome)
     pull, weight = score_gradients(counts, mode)
     pull, weight = sign * pull[cell, outcome] * votes.count, weight[cell] * votes.count
-    groups, i = np.unique(np.asarray(votes.group), return_inverse=True)
+    groups, i = np.unique(group, return_inverse=True)
     G, M = len(groups), len(votes.items)
     delta = mode.s[votes.first] - mode.s[votes.second]
 

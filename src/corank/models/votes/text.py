@@ -86,7 +86,8 @@ def sentences(board: Leaderboard) -> tuple[str, ...]:
         bad = f", of which {votes.n_both_bad:,} are both bad" if votes.n_both_bad else ""
         out.append(f"{votes.n_ties:,} of {len(votes):,} votes are ties{bad}.")
     if board.dispersion_ > 1.0:
-        out.append(f"Votes of a group depend on each other: variances are multiplied by {board.dispersion_:.2f}.")
+        what = "judge" if votes.group is None else "group"
+        out.append(f"Votes of a {what} depend on each other: variances are multiplied by {board.dispersion_:.2f}.")
     if len(votes.judges) == 1:
         out.append("All votes are from one judge, so that reliability and agreement cannot be estimated.")
     return (*out, *(f"{note}." for note in votes.notes))

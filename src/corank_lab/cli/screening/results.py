@@ -34,7 +34,7 @@ def export(
 ) -> None:
     """Write the records with the answers of all judges."""
     from corank.data import require_no_input, require_text_place, suffix_of
-    from corank_lab.database.entries import journal_paths
+    from corank_lab.database.journal import journal_paths
     from corank_lab.records.writer import require_records_suffix
     from corank_lab.screening.export import export_screening, require_only
     from corank_lab.screening.report import settled_answers

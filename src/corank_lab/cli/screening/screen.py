@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import Force, Json, KeepFormulas, Seed, list_choices
+from corank.cli import Force, Json, KeepFormulas, Seed
 from corank.errors import InputError
-from corank_lab.choices import STOPPING_RULES
 
 if TYPE_CHECKING:
     from corank_lab.cli.screening.session import ScreeningFiles
@@ -30,7 +29,7 @@ Answers = Annotated[
 ]
 Title = Annotated[str | None, typer.Option(help="Column of titles.", metavar="COLUMN", show_default=False)]
 Text = Annotated[str | None, typer.Option(help="Column of abstracts or texts.", metavar="COLUMN", show_default=False)]
-Rule = Annotated[str, typer.Option(help=f"Stopping rule: {list_choices(STOPPING_RULES)}.")]
+Rule = Annotated[str, typer.Option(help="Stopping rule; an unknown name lists all of them.", metavar="RULE")]
 Target = Annotated[float, typer.Option(help="Recall to reach: share of the relevant records.")]
 Accept = Annotated[
     str | None,

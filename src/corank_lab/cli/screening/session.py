@@ -275,7 +275,7 @@ class ScreeningFiles:
     @property
     def has_answers(self) -> bool:
         """Whether there is a project of the files, or a journal of version 0.2."""
-        from corank_lab.database.entries import journal_paths
+        from corank_lab.database.journal import journal_paths
         from corank_lab.screening import ScreeningJournal
 
         if journal_paths(self.old_folder):

@@ -47,7 +47,7 @@ class StoppingRule(ABC):
     name: ClassVar[str]
     """Name in the registry."""
     summary: ClassVar[str]
-    """One line for help texts and pages, on the line below the name: `corank_lab.choices` reads both."""
+    """One line for pages."""
     assumes: ClassVar[str]
     """What must hold for the statement of the rule, as one sentence."""
     evidence: ClassVar[Evidence] = "estimated"

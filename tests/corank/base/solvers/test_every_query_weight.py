@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from corank.base.pairs import Moments
 from corank.base.pairs import moments as walk
 from corank.base.solvers import least_squares, smooth_loss, squared, squared_views
 from corank.base.solvers import smooth_losses as smooth
 from corank.base.solvers.penalty import default_alpha
-from corank.data.ranking import RankingData
-from corank.errors import InputError
-from explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
+from helpers.explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
 
 VIEWS = [[0, 1], [2, 3, 1]]
 
@@ -99,23 +96,6 @@ def test_views_agree_on_unscored_pairs_weighed_by_query(kind, query_weight):
     np.testing.assert_allclose(theta, best.x, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("query_weight", QUERY_WEIGHTS)
-def test_sums_stand_for_their_problem(kind, query_weight):
-    data = problem(kind, 4)
-    mixes = (0.0,) if data.y is None else (0.0, 0.3, 1.0)
-    sums = Moments.of(data, plain=True, query_weight=query_weight)
-    for mix in mixes:
-        how = {"mix": mix, "alpha": 0.2, "fit_intercept": True}
-        one, other = squared(data, query_weight=query_weight, **how), squared(sums, **how)
-        np.testing.assert_allclose(one.coef, other.coef, rtol=1e-8)
-        assert (one.intercept, one.objective) == pytest.approx((other.intercept, other.objective))
-    unscored = Moments.of(data, rows="unscored", query_weight=query_weight)
-    one = squared_views(data, VIEWS, alpha=0.2, coupling=1.0, query_weight=query_weight)
-    other = squared_views((sums, unscored), VIEWS, alpha=0.2, coupling=1.0)
-    np.testing.assert_allclose(one.coef, other.coef, rtol=1e-8)
-
-
 @pytest.mark.thin(3)
 @pytest.mark.usefixtures("columns")
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,23 +108,3 @@ def test_threads_do_not_change_a_byte(kind, monkeypatch):
         models = (squared(data, alpha=0.1), smooth_loss(data, "squared_hinge", alpha=0.1))
         found.append([*(model.coef.tobytes() for model in models), default_alpha(data)])
     assert found[0] == found[1] == found[2]
-
-
-def test_sums_of_parts_give_the_model_of_the_whole():
-    data = problem("scores", 5)
-    X, y, qid, w = rows_of(data), data.y, data.queries.codes, data.weights
-    parts = [Moments.of(RankingData.of(X[p], y[p], qid[p], w[p]), plain=True) for p in (qid < 3, qid >= 3)]
-    one = squared(parts[0] + parts[1], mix=0.5, alpha=0.1, fit_intercept=True)
-    other = squared(data, mix=0.5, alpha=0.1, fit_intercept=True)
-    np.testing.assert_allclose(one.coef, other.coef, rtol=1e-8)
-
-
-def test_sums_that_do_not_suffice_get_one_sentence():
-    sums = Moments.of(problem("scores"))
-    with pytest.raises(InputError, match=r"hold no sums over rows; pass Moments.of\(..., plain=True\)"):
-        squared(sums, mix=0.5, alpha=1.0)
-    with pytest.raises(InputError, match="alpha is -1"):
-        squared(sums, alpha=-1.0)
-    nothing = Moments.of(RankingData.of(np.eye(3), [0, 0, 0]))
-    with pytest.raises(InputError, match="no pair has a positive weight"):
-        squared(nothing, alpha=1.0)

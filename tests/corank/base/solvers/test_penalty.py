@@ -11,7 +11,7 @@ from corank.base.solvers.penalty import default_alpha
 from corank.core.rows.scaled import ScaledRows
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
+from helpers.explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
 
 
 @pytest.mark.parametrize("query_weight", QUERY_WEIGHTS)

@@ -44,12 +44,12 @@ def test_on_a_cluster_the_file_is_the_same(says, folder, tmp_path):
 
 @pytest.mark.long
 def test_queries_are_scaled_where_they_are_whole(says, made, y, folder, tmp_path):
-    said = says("fit", folder, "--model", "crr", "--scale", "zscore", "-o", tmp_path / "a")
-    assert "CRR from 240 rows in 30 queries and 3 parts, 10 features" in said
+    said = says("fit", folder, "--model", "rankrls", "--scale", "zscore", "-o", tmp_path / "a")
+    assert "RankRLS from 240 rows in 30 queries and 3 parts, 10 features" in said
     assert "alpha" in said
     scores = predict_with_qid(corank.load(tmp_path / "a"), made.X, made.qid)
     write_store(tmp_path / "all.store", made.X, y, made.qid)
-    says("fit", tmp_path / "all.store", "--model", "crr", "--scale", "zscore", "-o", tmp_path / "b")
+    says("fit", tmp_path / "all.store", "--model", "rankrls", "--scale", "zscore", "-o", tmp_path / "b")
     whole = predict_with_qid(corank.load(tmp_path / "b"), made.X, made.qid)
     np.testing.assert_allclose(scores, whole, rtol=1e-10, atol=1e-12)
 

@@ -18,7 +18,7 @@ from corank.errors import InputError
 
 @pytest.fixture(autouse=True)
 def local(monkeypatch):
-    from comparing_locally import LocalPool
+    from helpers.local_pool import LocalPool
 
     LocalPool.done = []
     monkeypatch.setattr(study, "WorkerPool", LocalPool)

@@ -9,7 +9,7 @@ import pytest
 import corank
 from corank.data.io.letor.writer import write_letor
 from corank.errors import InputError
-from on_terminal import OnTerminal
+from helpers.terminal import OnTerminal
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
+from corank.core.rows.blocks import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
 
 ROWS, STARTS = np.array([5, 0, 3, 6, 1, 2], dtype=np.uint64), np.array([0, 2, 6], dtype=np.uint64)
 SCALE = np.array([2.0, 1.5])

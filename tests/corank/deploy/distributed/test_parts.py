@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from corank import CRR, LCRA, SPD, CoRankRLS, LambdaRank, QueryScaler, RankingData, RankRLS, make_ranking
+from corank import SPD, CoRankRLS, LambdaRank, QueryScaler, RankingData, RankRLS, make_ranking
 from corank.base.pairs import Moments
 from corank.data import mask_scores, write_letor, write_store
 from corank.data.column_scales import column_factors
@@ -37,9 +37,9 @@ def pieces(*places, rows=None):
 
 
 def sums_of(parts, **wanted):
-    wanted = SumSettings(**{"unscored": True, "origin": np.ones(X.shape[1]), **wanted})
+    wanted = SumSettings(**{"unscored": True, **wanted})
     sums = parts.summed(sum_part, wanted, "sums")
-    return [one.value.tobytes() for one in (sums.pair, sums.plain, sums.unscored, sums.weights, sums.spread.sums)], sums
+    return [one.value.tobytes() for one in (sums.pair, sums.unscored, sums.weights, sums.spread.sums)], sums
 
 
 @pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
@@ -48,12 +48,10 @@ def test_sums_are_those_of_moments(query_weight, ties):
     _, sums = sums_of(Parts(pieces(30, 200)), query_weight=query_weight, ties=ties)
     scored, unscored = sums.moments()
     data = RankingData.of(X, Y, QID)
-    about = RankingData.of(X - 1.0, Y, QID)
     whole = Moments.of(data, query_weight=query_weight, ties=ties)
     beside = Moments.of(data, rows="unscored", query_weight=query_weight)
     size = np.sqrt(np.outer(np.diag(whole.pair), np.diag(whole.pair)))
     assert (abs(scored.pair - whole.pair) <= 1e-13 * size).all()
-    np.testing.assert_allclose(scored.plain, Moments.of(about, plain=True).plain, rtol=1e-12)
     size = np.sqrt(np.outer(np.diag(beside.pair), np.diag(beside.pair)))
     assert (abs(unscored.pair - beside.pair) <= 1e-13 * size).all()
     np.testing.assert_allclose([scored.pair_weight, unscored.pair_weight], [whole.pair_weight, beside.pair_weight])
@@ -75,11 +73,10 @@ def test_a_query_longer_than_a_block_is_summed_from_its_beginning():
     long, d = 3 * (1 << 18) // 4, 3
     Z, y = rng.normal(size=(long + 100, d)), rng.integers(0, 3, long + 100).astype(float)
     qid = np.repeat([5, 7], [100, long])
-    wanted = SumSettings(origin=np.zeros(d))
     found = []
     for rows in (slice(None), np.roll(np.arange(len(y)), -100)):
-        sums = Parts([(Z[rows], y[rows], qid[rows])]).summed(sum_part, wanted, "sums")
-        found.append([sums.pair.value.tobytes(), sums.plain.value.tobytes()])
+        sums = Parts([(Z[rows], y[rows], qid[rows])]).summed(sum_part, SumSettings(), "sums")
+        found.append(sums.pair.value.tobytes())
     assert found[0] == found[1]
     whole = Moments.of(RankingData.of(Z, y, qid)).pair
     np.testing.assert_allclose(sums.moments()[0].pair, whole, rtol=1e-10, atol=1e-10 * whole.max())
@@ -130,13 +127,6 @@ def test_split_refuse_names_the_query():
         CoRankRLS(alphas=[0.1, 1.0], couplings=[0.0, 0.1], random_state=1),
         CoRankRLS(kernel="gaussian", n_basis=15, random_state=3),
         CoRankRLS(kernel="gaussian", n_basis=15, random_state=3, couplings=[0.01, 1.0], query_weight="equal"),
-        SPD(loss="squared"),
-        CRR(),
-        CRR(mix=1.0, alpha=0.1),
-        CRR(fit_intercept=False, query_weight="equal"),
-        LCRA(random_state=0),
-        LCRA(coupling=0.0, random_state=0),
-        LCRA(mix=0.3, random_state=5, query_weight="rows"),
     ],
     ids=str,
 )
@@ -263,8 +253,7 @@ def test_columns_of_other_names_get_one_sentence(tmp_path):
     ("model", "said"),
     [
         (LambdaRank(), "LambdaRank cannot be fitted to parts"),
-        (SPD(early_stopping=True), "early_stopping and warm_start are not supported"),
-        (CRR(l1=0.1), "does not support l1"),
+        (SPD(loss="squared"), "SPD cannot be fitted to parts"),
         (RankRLS(kernel="gaussian"), "set n_basis"),
         (RankRLS(kernel="gaussian", n_basis=5, basis="kmeans++"), "must be random"),
         (RankRLS(alphas=[1.0], metric="evidence"), "evidence"),
@@ -294,69 +283,12 @@ def test_an_engine_is_three_methods():
     assert Counting.names == ["query ids", "straddling rows", "rows to move", "bytes moved", "sums"]
 
 
-SIGNS = np.where(np.isnan(Y), np.nan, np.where(PROBLEM.y > np.median(PROBLEM.y), 1.0, -1.0))
-
-
-@pytest.mark.parametrize(
-    ("model", "y"),
-    [
-        (SPD(), Y),
-        (SPD(loss="logistic", query_weight="equal"), Y),
-        (CRR(loss="logistic", mix=0.4), Y),
-        (CRR(loss="squared_hinge"), SIGNS),
-        (CRR(loss="logistic", mix=1.0, fit_intercept=False, scale=False), Y),
-    ],
-    ids=str,
-)
-def test_newton_over_parts_finds_the_optimum_of_one_machine(model, y):
-    whole = clone(model).fit(X, y, qid=QID)
-    cut = [(X[part], y[part], QID[part]) for part in np.split(np.arange(len(y)), [30, 100, 101])]
-    found = fit_parts(clone(model), cut)
-    assert found.objective_ == pytest.approx(whole.objective_, rel=1e-9)
-    np.testing.assert_allclose(found.predict(X), whole.predict(X), rtol=1e-4, atol=1e-5)
-    assert vars(found).keys() == vars(whole).keys()
-
-
 def test_scores_are_those_of_all_rows():
     model = RankRLS().fit(X, Y, qid=QID)
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(Y))
     parts = Parts(pieces(50, 300, rows=rows))
     np.testing.assert_allclose(predict_parts(model, parts), model.predict(X[rows]), rtol=1e-12, atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [SPD(loss="hinge"), CRR(solver="sgd", mix=0.3), LCRA(loss="logistic", mix=0.5), SPD(loss="logistic", solver="sgd")],
-    ids=str,
-)
-def test_stochastic_descent_is_the_mean_of_runs_seeded_by_part(model):
-    model.set_params(n_steps=2000, random_state=3)
-    places = (96, 300)  # whole queries
-    found = fit_parts(clone(model), pieces(*places))
-    assert fit_parts(clone(model), pieces(*places)).coef_.tobytes() == found.coef_.tobytes()
-    assert found.n_iter_ == 3 * 2000
-    whole = clone(model).fit(X, Y, qid=QID)
-    assert found.alpha_ == pytest.approx(whole.alpha_, rel=1e-10)
-    apart = 1 - found.score(X, PROBLEM.y, QID)
-    assert apart < 1.3 * (1 - whole.score(X, PROBLEM.y, QID)) + 0.05
-    runs = []
-    for at, (rows, y, qid) in enumerate(pieces(*places)):
-        dice = np.random.default_rng([_seed_of(model), (0, *places)[at]]).integers(2**31)
-        one = clone(model).set_params(alpha=found.alpha_, scale=False, random_state=int(dice))
-        if isinstance(model, LCRA):
-            one.set_params(views=[view.columns for view in found.views_])
-        limits = getattr(found, "score_range_", (0.0, 1.0))
-        shares = (y - limits[0]) / (limits[1] - limits[0])
-        one.fit(rows * found.column_scale_, shares, qid=qid)
-        runs.append((RankingData.of(rows, y, qid).n_pairs, one.coef_))
-    weights, coefs = zip(*runs, strict=True)
-    mean = np.average(coefs, axis=0, weights=weights) * found.column_scale_
-    np.testing.assert_allclose(found.coef_, mean, rtol=1e-6, atol=1e-9)
-
-
-def _seed_of(model):
-    return int(np.random.default_rng(model.random_state).integers(2**31))
 
 
 def test_files_and_frames_of_one_table_teach_the_same(tmp_path):

@@ -1,4 +1,4 @@
-"""Pipelines over parts: scaled queries and landmarks against the same pipeline on one machine."""
+"""Scaled queries over parts, against the same pipeline on one machine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from corank import CRR, LCRA, SPD, QueryScaler, RankRLS, load, make_ranking, save
-from corank.base import Landmarks
+from corank import QueryScaler, RankRLS, load, make_ranking, save
 from corank.data import mask_scores, write_letor
 from corank.data.routing import predict_with_qid
 from corank.deploy.distributed import Parts, fit_parts, predict_parts
@@ -43,15 +42,8 @@ def scores_of(model, X=X):
     "model",
     [
         make_pipeline(QueryScaler(), RankRLS()),
-        make_pipeline(QueryScaler("zscore"), CRR()),
         make_pipeline(QueryScaler("zscore"), RankRLS(alphas=[0.01, 1.0])),
-        make_pipeline(QueryScaler(), LCRA(random_state=0)),
         make_pipeline(QueryScaler(), RankRLS(kernel="gaussian", n_basis=15, random_state=1)),
-        make_pipeline(Landmarks(20, random_state=0), RankRLS()),
-        make_pipeline(Landmarks(20, scale=False, random_state=0), RankRLS()),
-        make_pipeline(Landmarks(20, "linear", basis=[3, 80, 81, 300]), CRR()),
-        make_pipeline(Landmarks(1000, "cosine"), RankRLS()),
-        make_pipeline(QueryScaler(), Landmarks(20, random_state=0), RankRLS()),
         Pipeline([("as_it_is", "passthrough"), ("scale", QueryScaler()), ("rank", RankRLS())]),
     ],
     ids=str,
@@ -66,10 +58,6 @@ def test_a_pipeline_fitted_to_parts_is_that_of_all_rows(model):
         assert one.n_features_in_ == other.n_features_in_
         if isinstance(one, QueryScaler):
             assert one.n_queries_ == other.n_queries_ == 40
-        if isinstance(one, Landmarks):
-            assert one.basis_.numbers.tolist() == other.basis_.numbers.tolist()
-            np.testing.assert_allclose(one.basis_.rows, other.basis_.rows, rtol=1e-12)
-            np.testing.assert_allclose(one.transform(X), other.transform(X), rtol=1e-11)
 
 
 @pytest.mark.parametrize("method", ["minmax", "zscore"])
@@ -81,24 +69,8 @@ def test_no_cut_changes_a_byte_of_what_scaled_queries_teach(method):
     assert fit_parts(RankRLS(), [scaled]).coef_.tobytes() == found[0].coef_.tobytes()
 
 
-def test_columns_of_landmarks_are_scaled_to_the_byte_and_a_constant_one_stays():
-    model = make_pipeline(Landmarks(5, random_state=0), RankRLS())
-    factors = [fit_parts(clone(model), pieces(*places))[0].column_scale_ for places in ((), CUT)]
-    assert factors[0].tobytes() == factors[1].tobytes()
-    varies = X.std(axis=0) > 1e-9
-    np.testing.assert_allclose(factors[0][varies], 1 / X.std(axis=0)[varies], rtol=1e-12)
-    assert factors[0][~varies].tolist() == [1.0]
-
-
-def test_newton_over_landmarks():
-    model = make_pipeline(QueryScaler(), Landmarks(20, random_state=0), SPD(loss="logistic"))
-    found, whole = fit_parts(clone(model), pieces(*CUT)), alone(model)
-    assert found[-1].objective_ == pytest.approx(whole[-1].objective_, rel=1e-9)
-
-
-@pytest.mark.parametrize("step", [QueryScaler("zscore"), Landmarks(20, random_state=0)], ids=str)
-def test_single_precision_and_sparse_rows(step):
-    model, single = make_pipeline(step, RankRLS()), X.astype(np.float32)
+def test_single_precision_and_sparse_rows():
+    model, single = make_pipeline(QueryScaler("zscore"), RankRLS()), X.astype(np.float32)
     whole = scores_of(alone(model, single), single)
     for given in (single, sparse.csr_matrix(single)):
         found = fit_parts(clone(model), pieces(*CUT, X=given))
@@ -118,7 +90,7 @@ def test_wide_text_of_many_zeros_is_scaled_too(tmp_path):
 
 
 def test_a_fitted_pipeline_scores_parts(tmp_path):
-    model = fit_parts(make_pipeline(QueryScaler(), Landmarks(20, random_state=0), RankRLS()), pieces(*CUT))
+    model = fit_parts(make_pipeline(QueryScaler(), RankRLS()), pieces(*CUT))
     save(model, tmp_path / "model")
     model, parts = load(tmp_path / "model"), Parts(pieces(50, 300))
     scores = scores_of(model)
@@ -128,7 +100,7 @@ def test_a_fitted_pipeline_scores_parts(tmp_path):
 def test_rows_seen_through_a_scaler_are_those_of_whole_queries():
     parts = Parts(pieces(*CUT))
     fitted = QueryScaler().fit(X, qid=QID)
-    seen = parts.through(fitted)
+    seen = parts.scaled(fitted)
     numbers = np.array([479, 29, 30, 31, 0, 200, 199, 30])
     assert seen.rows(numbers).tolist() == fitted.transform(X, QID)[numbers].tolist()
     assert parts.rows(numbers).tolist() == X[numbers].tolist()
@@ -138,10 +110,9 @@ def test_rows_seen_through_a_scaler_are_those_of_whole_queries():
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (make_pipeline(StandardScaler(), RankRLS()), "the step StandardScaler cannot be fitted to parts"),
-        (make_pipeline(Landmarks(5, basis="kmeans++"), RankRLS()), "landmarks of parts are random"),
+        (make_pipeline(StandardScaler(), RankRLS()), "StandardScaler cannot be fitted to parts"),
+        (make_pipeline(QueryScaler(), QueryScaler(), RankRLS()), "QueryScaler cannot be fitted to parts"),
         (make_pipeline(QueryScaler("other"), RankRLS()), "method is 'other'"),
-        (make_pipeline(Landmarks(0), RankRLS()), "n_basis is 0"),
         (make_pipeline(QueryScaler(), StandardScaler()), "StandardScaler cannot be fitted to parts"),
     ],
     ids=str,
@@ -152,7 +123,7 @@ def test_steps_that_parts_cannot_teach(model, said):
 
 
 def test_a_fit_that_fails_leaves_every_step_as_it_was():
-    model = make_pipeline(QueryScaler(), Landmarks(5, random_state=0), RankRLS())
+    model = make_pipeline(QueryScaler(), RankRLS())
     before = [dict(vars(step)) for _, step in model.steps]
     with pytest.raises(InputError, match="two scored rows"):
         fit_parts(model, [(X[:1], [1.0], [1]), (X[1:2], [2.0], [2])])

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from deploy.export.hostile_models import linear, perceptron, rows, trees
 from deploy.export.test_properties import kernel_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
@@ -21,14 +20,13 @@ from corank.data.queries import Queries
 from corank.data.routing import fit_with_qid
 from corank.deploy.export import TARGETS, export_model
 from corank.deploy.export.describe import Description
-from corank.deploy.export.export import make_export
-from corank.deploy.export.json_form import run_node
-from corank.deploy.export.rounding import above32, floor32
+from corank.deploy.export.export import compare_scores, make_export
 from corank.deploy.export.scorers import CalibratedScorer, LinearScorer, SumScorer, TreeScorer
-from corank.deploy.export.sql import exact_literal, literal
-from corank.deploy.export.target import ExportOptions
-from corank.deploy.export.verify import compare_scores
+from corank.deploy.export.target import ExportOptions, above32, floor32
+from corank.deploy.export.targets.json_form import run_node
+from corank.deploy.export.targets.sql import exact_literal, literal
 from corank.errors import InputError
+from helpers.hostile_models import linear, perceptron, rows, trees
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 
@@ -267,25 +265,14 @@ def test_files_of_an_export_never_have_the_same_name(model, tmp_path):
     assert not (tmp_path / "m.json").exists()
 
 
-def test_normalisers_keep_the_weights_of_the_pipeline(model):
-    """The weights in the file are those of `coef_`, and the normalisers those of the scaler."""
+def test_scalers_of_a_pipeline_are_folded_into_the_weights(model):
     _, problem = model
     for scaler in (StandardScaler(), MinMaxScaler(), MaxAbsScaler()):
         pipeline = fit_with_qid(make_pipeline(scaler, corank.SPD("squared")), problem.X, problem.y, problem.qid)
-        scaler, ranker = pipeline[0], pipeline[-1]
         known, export = make_export(pipeline, "opensearch", name="m")
-        body = json.loads(export.files[""])["model"]["model"]
-        weights = json.loads(body["definition"])
-        np.testing.assert_allclose(list(weights.values()), ranker.coef_, rtol=1e-6)
-        first = body["feature_normalizers"]["f1"]
-        if isinstance(scaler, StandardScaler):
-            expected = {"standard": {"mean": scaler.mean_[0], "standard_deviation": scaler.scale_[0]}}
-        elif isinstance(scaler, MinMaxScaler):
-            expected = {"min_max": {"minimum": scaler.data_min_[0], "maximum": scaler.data_max_[0]}}
-        else:
-            expected = {"standard": {"mean": 0.0, "standard_deviation": scaler.scale_[0]}}
-        ((kind, numbers),) = expected.items()
-        assert first[kind] == pytest.approx(numbers, rel=1e-6)
+        weights = json.loads(json.loads(export.files[""])["model"]["model"]["definition"])
+        steps = pipeline[0].transform(np.eye(problem.X.shape[1])) - pipeline[0].transform(np.zeros_like(problem.X[:1]))
+        np.testing.assert_allclose(list(weights.values()), steps @ pipeline[-1].coef_, rtol=1e-6)
         _, other = make_export(pipeline, "solr", name="m")
         for one in (export, other):
             found = compare_scores(one, known, pipeline.predict(problem.X), problem.X, Queries.of(problem.qid, 96))
@@ -312,7 +299,7 @@ def test_a_shift_makes_all_scores_positive(model, target, tmp_path):
 def test_targets_refuse_what_they_cannot_run(model):
     rng = np.random.default_rng(0)
     net, calibrated = perceptron(rng, 2), CalibratedScorer(linear(rng, 2), slope=2.0)
-    for target in ("elasticsearch", "opensearch", "sql"):
+    for target in ("elasticsearch", "opensearch", "solr", "sql"):
         with pytest.raises(InputError, match="but this is a perceptron; "):
             TARGETS[target](described(net, 2), ExportOptions())
     for target in ("elasticsearch", "opensearch", "solr", "sql"):
@@ -322,8 +309,6 @@ def test_targets_refuse_what_they_cannot_run(model):
             TARGETS[target](described(kernel_scorer(rng, "gaussian", 2), 2), ExportOptions())
     with pytest.raises(InputError, match=r"no target 'onx'; did you mean 'onnx'"):
         export_model(model[0], "m", "onx")
-    with pytest.raises(InputError, match="PMML is not supported"):
-        export_model(model[0], "m", "pmml")
     with pytest.raises(InputError, match="name is 'a b'"):
         export_model(model[0], "m", "solr", name="a b")
     with pytest.raises(InputError, match="beyond the range of float32"):

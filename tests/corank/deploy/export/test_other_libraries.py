@@ -6,13 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from deploy.export.hostile_models import rows, trees
 
 from corank.deploy.export.describe import Description
-from corank.deploy.export.elasticsearch import write_elasticsearch
-from corank.deploy.export.rounding import to_single
-from corank.deploy.export.target import ExportOptions
-from corank.deploy.export.vespa import evaluate_dump, write_vespa
+from corank.deploy.export.target import ExportOptions, to_single
+from corank.deploy.export.targets.elasticsearch import write_elasticsearch
+from corank.deploy.export.targets.vespa import evaluate_dump, write_vespa
+from helpers.hostile_models import rows, trees
 
 
 def xgboost_model(xgboost, splits, names):

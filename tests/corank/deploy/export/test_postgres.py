@@ -7,7 +7,7 @@ import pytest
 
 import corank
 from corank.deploy.export import export_model
-from some_postgres import PostgresServer
+from helpers.postgres import PostgresServer
 
 psycopg = pytest.importorskip("psycopg")
 NAMES = ["bm25", "Title score", 'a "quoted" name']

@@ -2,7 +2,7 @@
 Random models times hostile rows, in every engine's arithmetic: no changed order that its precision does not explain.
 
 Explained are pairs that the features, rounded to float32, order otherwise, and pairs whose exact scores differ by at
-most the proven bounds of the two rows, see `corank.deploy.export.rounding`. The bound itself is tested row by row.
+most the proven bounds of the two rows, see `corank.deploy.export.target`. The bound itself is tested row by row.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from deploy.export.hostile_models import linear, numbers, perceptron, rows, trees
 
 from corank.data.queries import Queries
 from corank.deploy.export.describe import Description
-from corank.deploy.export.export import TARGETS
-from corank.deploy.export.rounding import to_single
+from corank.deploy.export.export import TARGETS, compare_scores
 from corank.deploy.export.scorers import CalibratedScorer, KernelScorer, TreeScorer, add
-from corank.deploy.export.target import ExportOptions
-from corank.deploy.export.verify import compare_scores
+from corank.deploy.export.target import ExportOptions, to_single
 from corank.errors import InputError
+from helpers.hostile_models import linear, numbers, perceptron, rows, trees
 
 # `make test` runs every fourth case
 pytestmark = pytest.mark.thin(4)
@@ -63,7 +61,7 @@ def tamed(scorer):
 def test_linear_models_in_search_engines(target, seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 12))
-    scorer = linear(rng, d, normalised=seed % 2 == 1)
+    scorer = linear(rng, d)
     X = rows(rng, N_ROWS, d)
     check(target, scorer, X, shift=None if seed % 3 else float(rng.uniform(0, 100)))
 
@@ -98,13 +96,6 @@ def test_missing_values_go_right_in_elasticsearch_and_solr(seed):
     X = rows(rng, N_ROWS, 3, scorer, missing=True)
     for target in ("elasticsearch", "solr"):
         check(target, tamed(TreeScorer(right)), X)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_perceptrons_in_solr(seed):
-    rng = np.random.default_rng(seed)
-    d = int(rng.integers(1, 8))
-    check("solr", perceptron(rng, d), rows(rng, N_ROWS, d))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

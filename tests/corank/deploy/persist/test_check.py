@@ -11,7 +11,7 @@ from corank.deploy.persist.check import _attribute_types, _required, table_of
 from corank.errors import InputError
 from fuzz.saved import classes, saved
 from fuzz.uses import ON_RATINGS, ON_ROWS
-from hostile import forge_model
+from helpers.forge import forge_model
 
 KINDS = classes()
 ESTIMATORS = [kind for kind in KINDS if kind not in ("Pipeline", "Summary")]

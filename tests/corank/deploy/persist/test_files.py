@@ -14,8 +14,8 @@ from corank import registry
 from corank.data.synthetic import make_ranking
 from corank.deploy.persist.container import read_container
 from corank.errors import InputError
-from hostile import forge_model
-from plain_ranker import PlainRanker
+from helpers.forge import forge_model
+from helpers.plain_ranker import PlainRanker
 
 PROBLEM = make_ranking(5, 6, random_state=0)
 

@@ -19,7 +19,7 @@ import corank
 from corank import registry
 from corank.base.kernels import GaussianKernel
 from corank.errors import InputError
-from hostile import forge_model
+from helpers.forge import forge_model
 
 MADE = corank.make_ranking(8, 6, features_per_view=5, random_state=0)
 ROWS = sparse.csr_matrix(MADE.X * (np.abs(MADE.X) > 0.5))

@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
-from corank.data.io.run_objects import qrels_of, run_of
-from corank.data.io.trec import write_qrels, write_run
+from corank.data.io.trec import qrels_of, run_of, write_qrels, write_run
 from corank.errors import InputError
 from corank.metrics import evaluate_run
 from corank.metrics.cheap.documents import (

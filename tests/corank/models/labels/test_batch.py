@@ -13,7 +13,7 @@ from corank.base.pairs.losses import Loss
 from corank.models.labels import CalibratedLabelRanker, LabelPreferences
 from corank.models.labels.batch import LabelObjective, StandardizedRows
 from corank.models.labels.preferences import as_conversion
-from explicit_labels import LOSSES, constraints, objective
+from helpers.explicit_labels import LOSSES, constraints, objective
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(30, 3)) * [1.0, 5.0, 0.2] + [0.0, 3.0, 1.0]

@@ -15,7 +15,7 @@ from corank.models.labels import (
     kendall_distance,
     top_positions,
 )
-from explicit_labels import algorithm_1, constraints
+from helpers.explicit_labels import algorithm_1, constraints
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(60, 3))

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold
 
 from corank.errors import InputError
 from corank.models.labels import LabelPreferences, kendall_distance
-from explicit_labels import constraints
+from helpers.explicit_labels import constraints
 
 
 def listed(preferences, i, **how):

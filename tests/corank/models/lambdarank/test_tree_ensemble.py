@@ -15,7 +15,7 @@ import corank
 from corank import LambdaRank, make_ranking
 from corank.errors import InputError
 from corank.models.lambdarank import TreeEnsemble
-from hostile import forge_model
+from helpers.forge import forge_model
 
 PROBLEM = make_ranking(60, 12, random_state=0)
 X, Y, QID = PROBLEM.X * (np.abs(PROBLEM.X) > 0.3), PROBLEM.y, PROBLEM.qid

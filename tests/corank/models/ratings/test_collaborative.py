@@ -12,12 +12,12 @@ from corank import Collaborative, RankingData, evaluate, load, save
 from corank.errors import InputError, UsageWarning
 from corank.metrics import disagreement_error
 from corank.models import ItemMean
-from some_ratings import events, some_ratings
+from helpers.ratings import draw_ratings, events
 
 BOTH = pytest.mark.parametrize(
     "make", [lambda: Collaborative(1.5, 1.5, 8), ItemMean], ids=["Collaborative", "ItemMean"]
 )
-R = some_ratings()
+R = draw_ratings()
 
 
 def brute_force(ratings, user, alpha, power, n_basis, shrink=2.0):
@@ -55,7 +55,7 @@ def test_scores_are_those_of_dense_solves(alpha, power, n_basis):
 
 
 def test_personal_scores_order_held_out_ratings_better_than_means():
-    R, rng = some_ratings(400, 40, seed=5), np.random.default_rng(0)
+    R, rng = draw_ratings(400, 40, seed=5), np.random.default_rng(0)
     items, y, user = events(R)
     test = rng.random(len(y)) < 0.3
     found = {}

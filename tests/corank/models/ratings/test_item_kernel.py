@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from corank.models.ratings.collaborative import ItemSpectrum
-from some_ratings import some_ratings
+from helpers.ratings import draw_ratings
 
 
 def dense_kernel(E, n_basis, power):
@@ -22,13 +22,13 @@ def dense_kernel(E, n_basis, power):
 @pytest.mark.parametrize("shape", [(90, 70), (12, 60), (300, 10)], ids=["truncated", "few users", "few items"])
 @pytest.mark.parametrize("power", [1.0, 1.5])
 def test_features_make_the_kernel(shape, power):
-    E = some_ratings(*shape, share=0.3)
+    E = draw_ratings(*shape, share=0.3)
     Z = ItemSpectrum.of(E, 8).features(power)
     np.testing.assert_allclose(Z @ Z.T, dense_kernel(E, 8, power), atol=1e-8)
 
 
 def test_it_is_deterministic_and_has_no_zero_directions():
-    E = some_ratings(90, 70, share=0.3)
+    E = draw_ratings(90, 70, share=0.3)
     np.testing.assert_array_equal(ItemSpectrum.of(E, 8).features(1.5), ItemSpectrum.of(E, 8).features(1.5))
     u, v = np.arange(1.0, 6.0), np.arange(1.0, 5.0)
     assert len(ItemSpectrum.of(sparse.csr_array(np.outer(u, v)), 100).values) == 1
@@ -37,7 +37,7 @@ def test_it_is_deterministic_and_has_no_zero_directions():
 
 
 def test_many_rows_are_summed_block_by_block(monkeypatch):
-    E = some_ratings(100, 9)
+    E = draw_ratings(100, 9)
     whole = ItemSpectrum.of(E, 5).features(1.0)
     monkeypatch.setattr("corank.models.ratings.collaborative._DENSE_ROWS", 7)
     part = ItemSpectrum.of(E, 5).features(1.0)

@@ -9,7 +9,7 @@ from scipy import sparse
 from corank.models.ratings import Collaborative
 from corank.models.ratings.collaborative import ALPHAS, POWERS, ItemSpectrum, _blocks, choose, leave_one_out
 from corank.models.ratings.ranker import item_means, residuals
-from some_ratings import some_ratings
+from helpers.ratings import draw_ratings
 
 
 def refit(K, t, alpha, i):
@@ -32,7 +32,7 @@ def test_leave_one_out_is_refitting(k):
 
 
 def test_blocks_contain_each_rating_once_and_no_single_ones():
-    ratings = some_ratings(30, 40, share=0.55)
+    ratings = draw_ratings(30, 40, share=0.55)
     m = np.arange(40.0)
     blocks = _blocks(ratings, m, np.random.default_rng(0))
     n = np.diff(ratings.indptr)
@@ -43,7 +43,7 @@ def test_blocks_contain_each_rating_once_and_no_single_ones():
 
 
 def test_the_choice_minimises_the_held_out_error():
-    ratings, rng = some_ratings(60, 15), np.random.default_rng(0)
+    ratings, rng = draw_ratings(60, 15), np.random.default_rng(0)
     order = np.random.default_rng(0).permutation(60)
     alpha, power, source = choose(ratings, 2.0, 10, ALPHAS, POWERS, rng)
     rest = ratings[np.sort(order[12:])]
@@ -66,7 +66,7 @@ def test_the_choice_minimises_the_held_out_error():
 
 
 def test_given_values_are_used_and_few_users_are_not_held_out():
-    ratings = some_ratings(30, 12)
+    ratings = draw_ratings(30, 12)
     both = Collaborative(3.0, 1.25).fit(ratings)
     assert (both.alpha_, both.power_, both.alpha_from_) == (3.0, 1.25, "given")
     one = Collaborative(3.0, random_state=0).fit(ratings)

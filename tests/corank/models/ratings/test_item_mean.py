@@ -7,12 +7,12 @@ import pytest
 from scipy import sparse
 
 from corank.models.ratings.ranker import item_means, residuals, user_levels
-from some_ratings import some_ratings
+from helpers.ratings import draw_ratings
 
 
 @pytest.mark.parametrize("shrink", [0.5, 2.0, 30.0])
 def test_means_and_levels_solve_their_normal_equations(shrink):
-    ratings = some_ratings()
+    ratings = draw_ratings()
     n_users, n_items = ratings.shape
     cells = ratings.tocoo()
     A = np.zeros((ratings.nnz, n_users + n_items))
@@ -28,7 +28,7 @@ def test_means_and_levels_solve_their_normal_equations(shrink):
 
 
 def test_without_shrinking_residuals_are_those_of_least_squares():
-    ratings = some_ratings(seed=3)
+    ratings = draw_ratings(seed=3)
     cells = ratings.tocoo()
     A = np.zeros((ratings.nnz, sum(ratings.shape)))
     A[np.arange(ratings.nnz), cells.row] = 1.0

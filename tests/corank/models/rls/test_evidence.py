@@ -11,7 +11,7 @@ from corank import CoRankRLS, RankRLS
 from corank.base.kernels import GaussianKernel
 from corank.errors import InputError
 from corank.models.rls.spectrum import EquilibratedRidge, RidgeSpectrum
-from explicit_rls import scored_laplacian
+from helpers.explicit_rls import scored_laplacian
 
 RNG = np.random.default_rng(0)
 QID = np.repeat(np.arange(5), [4, 6, 3, 5, 1])

@@ -8,7 +8,7 @@ from corank.errors import InputError
 from corank.models.rls import frame as module
 from corank.models.rls.accuracy import LeaveOutScores
 from corank.models.rls.frame import ComparedRows
-from explicit_rls import scored_laplacian
+from helpers.explicit_rls import scored_laplacian
 
 RNG = np.random.default_rng(1)
 QID = RNG.integers(0, 8, 40)

@@ -9,7 +9,7 @@ from corank.base.kernels.views import View
 from corank.data.rows import as_objects, is_table
 from corank.errors import InputError
 from corank.models.rls import CoRankRLS, RankRLS
-from explicit_rls import co_coefficients, scored_laplacian, unscored_laplacian
+from helpers.explicit_rls import co_coefficients, scored_laplacian, unscored_laplacian
 
 WORDS = ["rank", "ranking", "ranked", "frank", "query", "queries", "quarry", "pair", "pairs", "paired", "fair", "air"]
 Y = np.array([len(word) for word in WORDS], dtype=float)

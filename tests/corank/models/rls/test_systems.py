@@ -9,7 +9,7 @@ from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.models.rls.frame import ComparedRows
 from corank.models.rls.systems import DenseSystem
-from explicit_rls import laplacian
+from helpers.explicit_rls import laplacian
 
 RNG = np.random.default_rng(0)
 X, QID = RNG.normal(size=(20, 3)), np.repeat([0, 1, 2, 3], 5)

@@ -16,7 +16,7 @@ from corank.models.votes.laplace import (
     log_probabilities,
     score_gradients,
 )
-from corank.models.votes.scores import SIGMA_SPREAD, Z_SPREAD, CheapScores, Hyperprior, Marginals, Z, average
+from corank.models.votes.scores import DEGREES, JUDGES, SIGMA_SPREAD, CheapScores, Hyperprior, Marginals, average
 
 
 def drawn(n_items, n_votes, seed=0, *, n_judges=0, has_sides=True, ties=True):
@@ -150,12 +150,14 @@ def test_the_average_agrees_with_a_fine_grid(sign):
     rho = np.array([np.tanh(point[0]) for point in nodes])
     assert weights @ rho == pytest.approx(w @ np.tanh([point[0] for point in points]), abs=0.02)
     assert sign * (weights @ rho) > 0.8
-    assert hyper.log_prior((Z, 0.0, 0)) - hyper.log_prior((Z, 0.7, 0)) == pytest.approx(
+    assert hyper.log_prior((2.0, 0.0, 0)) - hyper.log_prior((2.0, 0.7, 0)) == pytest.approx(
         stats.norm.logpdf(0, scale=SIGMA_SPREAD) - stats.norm.logpdf(0.7, scale=SIGMA_SPREAD)
     )
-    at = np.array([-4.0, 1.0, 3.0])
-    density = [hyper.log_prior((z, 0.0, 0)) - hyper.log_prior((Z, 0.0, 0)) for z in at]
-    assert density == pytest.approx(stats.t.logpdf((at - Z) / Z_SPREAD, 3) - stats.t.logpdf(0.0, 3))
+    assert JUDGES[:, 0].sum() == pytest.approx(1.0)
+    z = np.array([-4.0, 0.0, 1.0, 3.0])
+    p = sum(share * stats.t.pdf(z, DEGREES, median, spread) for share, median, spread in JUDGES)
+    density = np.array([hyper.log_prior((each, 0.0, 0)) for each in z])
+    assert density - density[0] == pytest.approx(np.log(p / p[0]))
 
 
 def test_the_prior_of_cheap_votes_and_features_is_a_regression_on_uncertain_scores():

@@ -1,6 +1,7 @@
 """Leaderboards: what is known of simulated votes is found again, and poor judges do no harm."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +191,16 @@ def test_votes_of_a_group_widen_the_errors():
     boards = [Leaderboard().fit(votes) for votes in (alike, apart)]
     assert boards[0].dispersion_ < 1.5 < 3.0 < boards[1].dispersion_
     assert boards[1].std_.mean() > 1.7 * boards[0].std_.mean()
+
+
+def test_tastes_of_judges_widen_the_errors():
+    s, stds = np.linspace(-1, 1, 6), []
+    for sd in (0.0, 1.0):
+        votes = simulated(s, 900, n_groups=15, group_sd=sd)
+        board = Leaderboard().fit(replace(votes, judge=votes.group, judges=votes.groups, group=None, groups=()))
+        stds.append(board.std_.mean())
+    assert "Votes of a judge depend on each other" in board.summary()
+    assert stds[1] > 1.2 * stds[0]
 
 
 @pytest.mark.long

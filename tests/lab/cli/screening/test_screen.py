@@ -18,8 +18,8 @@ from corank_lab.database.backends import SqliteDatabase
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening import RecallEstimate, ScreeningProgress
-from on_terminal import OnTerminal
-from some_records import collection
+from helpers.records import collection
+from helpers.terminal import OnTerminal
 
 RECORDS = collection()
 RELEVANT = {one for one, label in zip(RECORDS.ids, RECORDS.labels, strict=True) if label}

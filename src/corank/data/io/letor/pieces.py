@@ -9,26 +9,96 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.core import parsing
 from corank.core.jit import is_small
-from corank.core.parsing import small
-from corank.core.parsing.small import (
-    BAD_LABEL,
-    BAD_VALUE,
-    DONE,
-    LARGE_VALUE,
-    NO_ROOM,
-    PADDING,
-    PAUSED,
-    ParserSettings,
-    Sheet,
-)
+from corank.core.parsing import DONE, INTEGER_QID, NO_QID, ParserSettings, Sheet
 from corank.core.threads import parallel_map
 from corank.data.io.text import TextFile
+
+_NUMBER = rb"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_IS_NUMBER = re.compile(_NUMBER).fullmatch
+_IS_PAIR = re.compile(rb"([0-9]{1,9}):(" + _NUMBER + rb")").fullmatch
+_IS_QID = re.compile(rb"qid:(-?[0-9]{1,18})").fullmatch
+_LAST_ID = re.compile(rb"([0-9]{1,10}):[^:]*\Z").search
+# control characters other than tab and newline
+_IS_UNUSUAL = re.compile(rb"[\x00-\x08\x0b-\x1f]").search
+
+
+def _survey_small(text: bytes) -> tuple[int, int, int, int, int] | None:
+    """Count as the kernel of that name."""
+    if _IS_UNUSUAL(text):
+        return None
+    rows, colons, later_colons, largest = 0, 0, 0, 0
+    for line in text.split(b"\n"):
+        body = line.partition(b"#")[0].strip()
+        if body:
+            result = body.count(b":")
+            last = _LAST_ID(body)
+            rows, colons, later_colons = rows + 1, colons + result, later_colons + max(result - 1, 0)
+            largest = max(largest, int(last[1]) if last else 0)
+    return rows, colons, later_colons, largest, -1
+
+
+def _parse_small(
+    text: bytes, shift: int, row: int, at: int, sheet: Sheet, rules: ParserSettings
+) -> tuple[int, int, int, int, int, int] | None:
+    """Parse whole lines as the kernel of that name; no number is hard."""
+    if _IS_UNUSUAL(text) or rules.qids not in (NO_QID, INTEGER_QID):
+        return None
+    largest, begin = 0, 0
+    for line in text.split(b"\n"):
+        body, mark, _ = line.partition(b"#")
+        words = body.split()
+        if words:
+            if row == len(sheet.y) or not _IS_NUMBER(words[0]):
+                return None
+            sheet.y[row] = float(words[0])
+            first = 1
+            if rules.qids == INTEGER_QID:
+                qid = _IS_QID(words[1]) if len(words) > 1 else None
+                if qid is None:
+                    return None
+                sheet.qid[row] = int(qid[1])
+                first = 2
+            last = 0
+            for word in words[first:]:
+                pair = _IS_PAIR(word)
+                feature, value = (int(pair[1]), float(pair[2])) if pair else (0, 0.0)
+                if not last < feature <= rules.last_id or not abs(value) < rules.too_large:
+                    return None
+                if rules.width < 0 and at == len(sheet.indices):
+                    return None
+                place = at if rules.width < 0 else row * rules.width + feature - 1
+                sheet.values[place] = value
+                if rules.width < 0:
+                    sheet.indices[at] = feature - 1
+                    at += 1
+                last = feature
+            largest = max(largest, last)
+            sheet.comments[row] = shift + begin + len(body) + 1 if mark else -1
+            row += 1
+            if rules.width < 0:
+                sheet.indptr[row] = at
+        begin += len(line) + 1
+    # an infinite number is a fault
+    return (DONE, shift + len(text), row, at, 0, largest) if np.isfinite(sheet.y[:row]).all() else None
+
+
+def split_small(text: bytes, n_columns: int, number: int) -> tuple[NDArray[np.float64], list[list[str]]] | None:
+    """Split lines of blank-separated columns."""
+    rows = [line.split() for line in text.split(b"\n")] if not _IS_UNUSUAL(text) else [[b""]]
+    rows = [row for row in rows if row]
+    if not all(len(row) == n_columns and _IS_NUMBER(row[number]) for row in rows):
+        return None
+    numbers = np.array([float(row[number]) for row in rows])
+    if not np.isfinite(numbers).all():
+        return None
+    return numbers, [[row[k].decode(errors="surrogateescape") for row in rows] for k in range(n_columns)]
+
 
 PIECE = 1 << 20
 """Approximate bytes of a piece: large enough to amortise a task, small enough for a processor's cache."""
 
-HARD_NUMBERS = 4096
 MAX_WORD = 1 << 20
 """Bytes of a number or an id in a line longer than a piece."""
 
@@ -70,8 +140,8 @@ class Piece:
         return self.end - self.begin + (self.end == self.text.size)
 
     def read(self) -> NDArray[np.uint8]:
-        """Return `length` bytes, followed by `PADDING` more."""
-        return self.text.read(self.begin, self.end, PADDING + 1)
+        """Return `length` bytes, and more newlines."""
+        return self.text.read(self.begin, self.end, padding=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +187,7 @@ class Pieces:
         row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
         value_starts = np.concatenate([[0], np.cumsum(value_counts)]).tolist()
         outcomes = parallel_map(
-            lambda k, _: _parse(self._pieces[k], row_starts[k : k + 2], value_starts[k], sheet, rules),
+            lambda k, _: _parse(self._pieces[k], row_starts[k : k + 2], value_starts[k : k + 2], sheet, rules),
             _each(self._pieces),
             self.n_jobs,
         )
@@ -175,46 +245,35 @@ def cut_lines(text: TextFile, base: int, size: int) -> Iterator[Piece]:
 def _survey(piece: Piece) -> tuple[int, int, int, int, int]:
     content, counts = piece.read(), None
     if is_small(piece.length):
-        counts = small.survey(content[: piece.length].tobytes())
-    if counts is None:
-        from corank.core.parsing import letor as kernels
-
-        counts = kernels.survey(content, 0, piece.length)
-    rows, colons, later_colons, largest, bare_return = counts
+        counts = _survey_small(content[: piece.length].tobytes())
+    rows, colons, later_colons, largest, bare_return = counts or parsing.survey(content, piece.length)
     return rows, colons, later_colons, largest, bare_return + piece.shift if bare_return >= 0 else -1
 
 
-def _parse(piece: Piece, rows: list[int], at: int, sheet: Sheet, rules: ParserSettings) -> ParseResult | Fault:
-    hard = np.empty((HARD_NUMBERS, 3), dtype=np.int64)
-    content, begin, largest = piece.read(), 0, 0
-    row, last_row = rows
-    while True:
-        parsed = None
-        if begin == 0 and is_small(piece.length):
-            parsed = small.parse_rows(content[: piece.length].tobytes(), piece.shift, row, at, sheet, rules)
-        if parsed is None:
-            from corank.core.parsing import letor as kernels
-
-            parsed = kernels.parse_rows(content, begin, piece.length, piece.shift, row, at, sheet, rules, hard)
-        code, position, row, at, n_hard, top = parsed
-        for first, last, place in hard[:n_hard].tolist():
-            value = float(content[first - piece.shift : last - piece.shift].tobytes())
-            if np.isinf(value):
-                return Fault(BAD_LABEL if place < 0 else BAD_VALUE, first)
-            if place < 0:
-                sheet.y[-1 - place] = value
-            elif abs(value) < rules.too_large:
-                sheet.values[place] = value
-            else:
-                return Fault(LARGE_VALUE, first)
-        largest = max(largest, top)
-        if code == DONE:
-            return ParseResult(at, largest) if row == last_row else Fault(NO_ROOM, piece.shift)
-        if code != PAUSED:
-            return Fault(code, position)
-        if position - piece.shift == begin:  # a single line fills the list
-            hard = np.empty((2 * len(hard), 3), dtype=np.int64)
-        begin = position - piece.shift
+def _parse(
+    piece: Piece, rows: list[int], values: list[int], sheet: Sheet, rules: ParserSettings
+) -> ParseResult | Fault:
+    content, parsed = piece.read(), None
+    if is_small(piece.length):
+        text = content[: piece.length].tobytes()
+        parsed = _parse_small(text, piece.shift, rows[0], values[0], sheet, rules)
+    # every label and every value may be hard
+    hard = np.empty((0 if parsed else rows[1] - rows[0] + values[1] - values[0], 3), dtype=np.int64)
+    parsed = parsed or parsing.parse_rows(content, piece.length, piece.shift, rows[0], values[0], sheet, rules, hard)
+    code, position, row, at, n_hard, largest = parsed
+    for first, last, place in hard[:n_hard].tolist():
+        value = float(content[first - piece.shift : last - piece.shift].tobytes())
+        if np.isinf(value):
+            return Fault(parsing.BAD_LABEL if place < 0 else parsing.BAD_VALUE, first)
+        if place < 0:
+            sheet.y[-1 - place] = value
+        elif abs(value) < rules.too_large:
+            sheet.values[place] = value
+        else:
+            return Fault(parsing.LARGE_VALUE, first)
+    if code != parsing.DONE:
+        return Fault(code, position)
+    return ParseResult(at, largest) if row == rows[1] else Fault(parsing.NO_ROOM, piece.shift)
 
 
 def _close_gaps(sheet: Sheet, row_starts: list[int], value_starts: list[int], stops: list[int]) -> int:

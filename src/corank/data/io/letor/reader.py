@@ -11,19 +11,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from corank._moved import old_parameters
-from corank.core.parsing import small as codes
-from corank.core.parsing.small import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
+from corank.core import parsing as codes
+from corank.core.parsing import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
 from corank.data.collection import Dataset, as_names, as_texts
+from corank.data.io.compressed import SUFFIXES
 from corank.data.io.letor.pieces import Fault, ParseResult, Pieces
 from corank.data.io.letor.writer import write_letor as write_letor
-from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, as_sources, open_text
-from corank.errors import InputError
+from corank.data.io.text import BARE_RETURN_MESSAGE, STANDARD_INPUT, Source, TextFile, as_sources, open_text
+from corank.errors import InputError, warn
 
 LARGEST_ID = 2**31 - 1
 USUAL_ID = 1 << 24
@@ -270,3 +272,62 @@ def _id_too_large(feature: int, n_features: int | None) -> str:
         f"expected a feature id of at most {USUAL_ID}, found {feature}; if there are that many features, pass "
         "n_features="
     )
+
+
+GROUP_SUFFIXES = (".query", ".group")
+"""Suffixes that are appended to the name of the data."""
+
+
+def group_file(source: TextFile | Path) -> Path | None:
+    """Return the file with the query sizes of a source, or None if there is none."""
+    if str(source) == STANDARD_INPUT:
+        return None
+    path = source.path if isinstance(source, TextFile) else source
+    stems = [path, path.with_suffix("")] if path.suffix in SUFFIXES else [path]
+    places = [stem.with_name(stem.name + suffix) for stem in stems for suffix in GROUP_SUFFIXES]
+    return next((place for place in places if place.is_file()), None)
+
+
+def with_groups(rows: Dataset, sources: Sequence[TextFile | Path]) -> Dataset:
+    """
+    Return rows with query ids 1, 2, ... from the group files of their sources, and say so; the rows if there are none.
+    """
+    files = [group_file(source) for source in sources]
+    if not any(files):
+        return rows
+    if not all(files):
+        absent = sources[files.index(None)]
+        raise InputError(
+            f"{next(filter(None, files))} has sizes of queries, but there is no such file beside {absent}; add it, or "
+            "give every row a query id."
+        )
+    sizes = np.concatenate([_sizes(file) for file in files if file is not None])
+    named = " and ".join(map(str, files))
+    if sizes.sum() != len(rows.y):
+        raise InputError(
+            f"{named} has {len(sizes)} sizes of queries with sum {sizes.sum()}, but the data has {len(rows.y)} rows; "
+            "correct the file, or ignore it with qid=False."
+        )
+    warn(f"the data has no query ids; {len(sizes)} queries were taken from the sizes in {named}.")
+    qid = np.repeat(np.arange(1, len(sizes) + 1), sizes)
+    return replace(rows, _qid=lambda: qid)
+
+
+def _sizes(path: Path) -> NDArray[np.int64]:
+    """Read one number of rows per line; blank lines are skipped."""
+    text = open_text(path)
+    lines = text.read().tobytes().splitlines()
+    sizes: list[int] = []
+    for number, line in enumerate(lines, start=1):
+        word = line.strip()
+        if not word:
+            continue
+        # isdigit of bytes: that of str also accepts other Unicode digits
+        if not word.isdigit() or len(word) > 15:
+            shown = word.decode(errors="replace")[:40]
+            raise InputError(
+                f"{path}, line {number}: expected the number of rows of a query, found {shown!r}; correct the file, or "
+                "ignore it with qid=False."
+            )
+        sizes.append(int(word))
+    return np.array(sizes, dtype=np.int64)

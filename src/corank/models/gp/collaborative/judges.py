@@ -35,11 +35,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from corank.core.models import sites as kernels
 from corank.errors import InputError
 from corank.models.gp.collaborative.population import Population
 from corank.models.gp.ep.process import Posterior
-from corank.models.gp.ep.propagation import Sites
+from corank.models.gp.ep.propagation import Approximation, Sites, propagate, root_of
+from corank.models.gp.preference.questions import pair_values
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -95,65 +95,30 @@ class JudgeFit:
         h, V = without(m, V, self.Q, self.q)
         P = S + V
         fits = [answers_under(self.sites, sigma, h, P, s) for sigma, s in zip(sigmas, self.start, strict=True)]
-        log_joint = np.log(prior) + np.array([fit.log_z for fit in fits])
+        log_joint = np.log(prior) + np.array([fit.log_evidence for _, _, fit in fits])
         log_z = float(logsumexp(log_joint))
         r = np.exp(log_joint - log_z)
-        alphas = np.array([fit.alpha for fit in fits])
+        alphas = np.array([own for own, _, _ in fits])
         alpha = r @ alphas
-        M = np.tensordot(r, np.array([fit.M for fit in fits]), 1) - (alphas.T * r) @ alphas + np.outer(alpha, alpha)
+        M = np.tensordot(r, np.array([own for _, own, _ in fits]), 1) - (alphas.T * r) @ alphas + np.outer(alpha, alpha)
         # a mixture of noises may be wider than the prior in some direction: then the message says nothing there
         W = np.linalg.solve(np.eye(len(h)) - M @ V, M)
         values, U = np.linalg.eigh(0.5 * (W + W.T))
         Q = (U * np.maximum(values, 0.0)) @ U.T
         q = Q @ h + alpha + Q @ V @ alpha
         log_z -= _log_normaliser(h, V, Q, q)
-        return replace(
-            self, alpha=alpha, M=M, Q=Q, q=q, shares=r, log_z=log_z, start=tuple((fit.tau, fit.nu) for fit in fits)
-        )
+        start = tuple((fit.tau, fit.nu) for _, _, fit in fits)
+        return replace(self, alpha=alpha, M=M, Q=Q, q=q, shares=r, log_z=log_z, start=start)
 
 
-@dataclass(frozen=True, eq=False)
-class AnswersFit:
-    """Expectation propagation over the answers of a judge with one noise."""
-
-    alpha: Floats  # alpha (k,), M (k, k), log_z: see `corank.models.gp.collaborative.judges`
-    M: Floats
-    log_z: float
-    tau: Floats  # tau, nu (m,): natural parameters of the sites
-    nu: Floats
-
-
-def answers_under(sites: Sites, sigma: float, h: Floats, P: Floats, start: tuple[Floats, Floats]) -> AnswersFit:
-    """Learn from the answers of one judge whose values are N(h, P) before them."""
-    k, left, right = len(h), sites.left, sites.right
-    lo, noise = h[right] - h[left], np.full(len(left), 2.0 * sigma**2)
-    tau, nu = start[0].copy(), start[1].copy()
-    gap, n, step, eye = np.inf, 0, 1.0, np.eye(k)
-    while gap > _TOLERANCE and n < _SWEEPS:
-        S = sites.precision(tau, k)
-        cov = np.linalg.solve(eye + P @ S, P)
-        cov = 0.5 * (cov + cov.T)
-        mu = cov @ sites.shift(nu, k)
-        intervals = lo, sites.hi, noise
-        # several sweeps of rank-one updates between exact recomputations
-        for _ in range(5):
-            before = gap
-            gap, _norm = kernels.match_sequential(eye, left, right, *intervals, sites.weight, tau, nu, step, cov, mu)
-            step = max(0.5 * step, 0.1) if gap > before else step
-            n += 1
-            if gap <= _TOLERANCE:
-                break
-    S, shift = sites.precision(tau, k), sites.shift(nu, k)
-    B = eye + P @ S
-    cov = np.linalg.solve(B, P)
-    mu = cov @ shift
-    means = mu[left] - mu[right]
-    variances = np.diagonal(cov)[left] + np.diagonal(cov)[right] - cov[left, right] - cov[right, left]
-    gradient = np.empty((len(left), 3))
-    of_sites = float(kernels.site_evidence(means, variances, lo, sites.hi, noise, sites.weight, tau, nu, gradient))
-    log_z = 0.5 * float(shift @ mu) - 0.5 * float(np.linalg.slogdet(B)[1]) + of_sites
-    M = S - S @ cov @ S
-    return AnswersFit(shift - S @ mu, 0.5 * (M + M.T), log_z, tau, nu)
+def answers_under(
+    sites: Sites, sigma: float, h: Floats, P: Floats, start: tuple[Floats, Floats]
+) -> tuple[Floats, Floats, Approximation]:
+    """Return α, M and the posterior of one judge whose values are N(h, P) before these answers."""
+    R, _ = root_of(P)
+    lo, noise = h[sites.right] - h[sites.left], np.full(len(sites), 2.0 * sigma**2)
+    fit = propagate(R, replace(sites, lo=lo, noise=noise), start=start, max_sweeps=_SWEEPS, tol=_TOLERANCE, quiet=True)
+    return *fit.posterior_weights(R), fit
 
 
 def without(m: Floats, V: Floats, Q: Floats, q: Floats) -> tuple[Floats, Floats]:
@@ -227,11 +192,10 @@ class JudgeModel:
         (mean, var), (_, of_g) = own.differences(np.column_stack([a, b])), overall.differences(np.column_stack([a, b]))
         both = C[a, a] + C[b, b] - C[a, b] - C[b, a]
         explained = np.minimum(both**2 / np.maximum(of_g, 1e-300), var)
-        out, total = np.empty(len(a)), np.zeros(len(a))
+        total = np.zeros(len(a))
         for share, sigma in zip(shares, self.sigmas, strict=True):
             scale = var - explained + 2.0 * sigma**2
-            kernels.value_pairs(kernels.BALD, mean / np.sqrt(scale), explained / scale, 1.0, out)
-            total += share * out
+            total += share * pair_values(mean / np.sqrt(scale), explained / scale, 1.0, "bald")
         return total
 
     def _rest(self, judge: int) -> Posterior:

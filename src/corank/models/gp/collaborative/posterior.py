@@ -27,7 +27,7 @@ from corank.models.gp.collaborative.user_likelihoods import (
     UserLikelihood,
     row_of,
 )
-from corank.models.gp.ep.likelihoods import IntervalProbit
+from corank.models.gp.ep.likelihoods import IntervalProbability
 from corank.models.gp.ordinal.grades import thresholds_of
 from corank.models.gp.ordinal.ordinal_gp import chosen_level
 from corank.models.ratings.ranker import RatingsRanker
@@ -101,7 +101,7 @@ class UserPosteriors:
         inner = np.broadcast_to(thresholds, (len(mean), thresholds.shape[-1]))
         ends = np.full((len(mean), 1), np.inf)
         lo, hi = np.hstack([-ends, inner]), np.hstack([inner, ends])
-        probabilities = IntervalProbit(lo, hi, noise).probability(mean[:, None], var[:, None])
+        probabilities = IntervalProbability(lo, hi, noise).probability(mean[:, None], var[:, None])
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
     def _user_fit(self, user: int, *, with_M: bool = True) -> tuple[Integers, UserFit]:

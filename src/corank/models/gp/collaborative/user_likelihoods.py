@@ -33,6 +33,7 @@ from corank.core.threads import add_up, cut, n_threads
 from corank.errors import InputError
 from corank.fitted import Part, Relations, Shapes
 from corank.models.gp.collaborative.population import Population, Totals
+from corank.models.gp.ep.likelihoods import NOISES
 from corank.models.gp.ep.propagation import Sites, propagate, root_of
 from corank.models.gp.ordinal.grades import (
     ends_of,
@@ -114,7 +115,7 @@ def _log_z(free: Floats, codes: Integers, means: Floats, variances: Floats) -> t
     """Σ_k log Z_k, its gradient in the thresholds' parameters, and its derivative in a variance added to all."""
     lo, hi = ends_of(thresholds_of(free))
     out = np.empty((len(codes), 6))
-    interval_moments(means, variances, lo[codes], hi[codes], out)
+    interval_moments(means, variances, np.zeros(len(codes)), lo[codes], hi[codes], *NOISES["probit"], out)
     of_b = threshold_gradient(codes, out[:, 3], out[:, 4], len(lo))
     return float(out[:, 0].sum()), free_gradient(free, of_b), float(out[:, 2].sum())
 

@@ -31,6 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 from corank.core.models import sites as kernels
 from corank.errors import InputError, warn
 from corank.fitted import Part, Relations, Shapes
+from corank.models.gp.ep.likelihoods import NOISES
 from corank.models.gp.ep.process import Posterior
 
 Floats = NDArray[np.float64]
@@ -66,6 +67,7 @@ class Sites(Part):
     _relations: ClassVar[Relations] = {
         "lo is below hi": lambda s: (s.lo < s.hi).all(),
         "noise and weight are positive": lambda s: (s.noise > 0.0).all() and (s.weight > 0.0).all(),
+        "likelihood is known": lambda s: s.likelihood in NOISES,
     }
 
     left: Integers  # left, right (m,): items; right is −1 for the value of a single item
@@ -74,11 +76,13 @@ class Sites(Part):
     hi: Floats
     noise: Floats  # (m,): variance of the noise
     weight: Floats  # (m,): number of observations; any positive number
+    likelihood: str = "probit"  # the distribution of the noise, a name of `NOISES`
 
     @classmethod
     def preferences(
-        cls, pairs: ArrayLike, sigma: float, weight: ArrayLike | None = None, offset: ArrayLike | None = None
-    ) -> Sites:
+        cls, pairs: ArrayLike, sigma: float, weight: ArrayLike | None = None, offset: ArrayLike | None = None, *,
+        likelihood: str = "probit",
+    ) -> Sites:  # fmt: skip
         """
         Build sites of preferences, the preferred item first: (−offset, ∞) of the difference, noise variance 2 sigma².
 
@@ -95,24 +99,23 @@ class Sites(Part):
         summed = np.bincount(inverse.ravel(), weights[weights > 0.0], len(distinct)).astype(np.float64)
         left, right = (np.ascontiguousarray(distinct[:, side]).astype(np.int64) for side in (0, 1))
         m = len(distinct)
-        return cls(left, right, 0.0 - distinct[:, 2], np.full(m, np.inf), np.full(m, 2.0 * sigma**2), summed)
+        noise, hi = np.full(m, 2.0 * sigma**2), np.full(m, np.inf)
+        return cls(left, right, 0.0 - distinct[:, 2], hi, noise, summed, likelihood)
 
     @classmethod
     def grades(cls, items: ArrayLike, lo: ArrayLike, hi: ArrayLike, noise: ArrayLike, weight: ArrayLike = 1.0) -> Sites:
         """Build sites of single items, such as grades."""
         left = np.ascontiguousarray(items, dtype=np.int64)
-        parts = (
-            np.broadcast_to(np.asarray(part, dtype=np.float64), left.shape).copy() for part in (lo, hi, noise, weight)
-        )
-        return cls(left, np.full(len(left), -1), *parts)
+        ends = [np.array(np.broadcast_to(part, left.shape), dtype=np.float64) for part in (lo, hi, noise, weight)]
+        return cls(left, np.full(len(left), -1), ends[0], ends[1], ends[2], ends[3])
 
     def __len__(self) -> int:
         return len(self.left)
 
     @property
-    def intervals(self) -> tuple[Floats, Floats, Floats]:
-        """`lo`, `hi` and `noise`, in the order of the kernels' arguments."""
-        return self.lo, self.hi, self.noise
+    def intervals(self) -> tuple[Floats, ...]:
+        """`lo`, `hi`, `noise` and its mixture, in the order of the kernels' arguments."""
+        return self.lo, self.hi, self.noise, *NOISES[self.likelihood]
 
     def compacted(self) -> tuple[Integers, Sites]:
         """Return the items that sites name, ascending, and the sites with positions in this list as items."""

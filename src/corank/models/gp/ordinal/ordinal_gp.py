@@ -28,18 +28,30 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis, choose_basis, require_choice
 from corank.base.kernels.views import View
-from corank.choices import Likelihood
 from corank.core.threads import blas_threads_for
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes, is_ascending
 from corank.models.gp.ep.features import basis_features, basis_size, exact, on_basis
 from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ep.likelihoods import IntervalProbit
+from corank.models.gp.ep.likelihoods import IntervalProbability
 from corank.models.gp.ep.process import PosteriorProcess, ProcessRanker
 from corank.models.gp.ep.propagation import Sites
 from corank.models.gp.ordinal.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
-from corank.parameters import Rules, boolean, check_values, integer, kernel, listing, none, number, one_of, seed, text
+from corank.parameters import (
+    Likelihood,
+    Rules,
+    boolean,
+    check_values,
+    integer,
+    kernel,
+    listing,
+    none,
+    number,
+    one_of,
+    seed,
+    text,
+)
 
 Floats = NDArray[np.float64]
 
@@ -250,7 +262,7 @@ class OrdinalGP(ProcessRanker):
         if self._check_prior(prior):
             mean = self._add_prior(self.amplitude_ * mean, prior) / self.amplitude_
         lo, hi = ends_of(self.thresholds_)
-        shares = IntervalProbit(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
+        shares = IntervalProbability(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def predict_level(

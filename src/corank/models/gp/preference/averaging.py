@@ -34,8 +34,8 @@ from corank.base.kernels import GaussianKernel, Kernel, SumKernel
 from corank.base.kernels.views import View
 from corank.models.gp.ep.features import exact_columns, graph_columns
 from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ep.propagation import RANK_WHILE_LEARNING, Approximation
-from corank.models.gp.preference.evidence import Start, WeightedPairs, named_items, settle, start_of
+from corank.models.gp.ep.propagation import RANK_WHILE_LEARNING, Approximation, Sites
+from corank.models.gp.preference.evidence import Start, named_items, settle, start_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -173,10 +173,10 @@ class Grid:
         return float(_SIGMA * 2.0 ** (self.centre + point[2]) * (1.0 if self.is_scaled else np.sqrt(self.spread(0.0))))
 
 
-def candidates(grid: Grid, weighted_pairs: WeightedPairs, L: Any) -> tuple[list[Candidate], int]:
+def candidates(grid: Grid, answers: Sites, L: Any) -> tuple[list[Candidate], int]:
     """Find the hyper-parameters with most of the posterior."""
     items = grid.items
-    item_numbers, named = named_items(items, weighted_pairs, L)
+    item_numbers, named = named_items(items, answers, L)
 
     @lru_cache(1)
     def gram(width: float) -> Floats:

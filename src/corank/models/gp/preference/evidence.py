@@ -18,9 +18,6 @@ from corank.models.gp.ep.propagation import RANK_WHILE_LEARNING, Approximation, 
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-WeightedPairs = tuple[Integers, Floats, Floats]
-"""Pairs of items, their weights, and prior means of their differences."""
-
 Start = tuple[Floats, Floats]
 """τ and ν of all sites."""
 
@@ -153,7 +150,7 @@ class PreferenceEvidence:
 def fit_hyperparameters(
     view: View,
     items: DistinctRows,
-    weighted_pairs: WeightedPairs,
+    answers: Sites,
     L: Any,
     sigma: float | None,
     *,
@@ -164,7 +161,7 @@ def fit_hyperparameters(
     Maximise the evidence over the kernel's parameters and sigma, and choose parameters to average over around them.
     """
     theta = view.kernel.theta
-    item_numbers, sites = named_items(items, weighted_pairs, L)
+    item_numbers, sites = named_items(items, answers, L)
     start = theta if sigma is not None else np.append(theta, np.log(_SIGMA))
     evidence = PreferenceEvidence(view, len(theta), items, item_numbers, sites, L, sigma)
     learnt, _, calls = maximise(evidence, start, n_restarts, rng)
@@ -177,8 +174,6 @@ def fit_hyperparameters(
     return views, best, calls + k + 1
 
 
-def named_items(items: DistinctRows, weighted_pairs: WeightedPairs, L: Any) -> tuple[Integers, Sites]:
-    """Numbers of the items that learning needs (all items with a graph), and sites with sigma 1 that name them."""
-    pairs, weight, offset = weighted_pairs
-    sites = Sites.preferences(pairs, 1.0, weight, offset)
-    return sites.compacted() if L is None else (np.arange(len(items)), sites)
+def named_items(items: DistinctRows, answers: Sites, L: Any) -> tuple[Integers, Sites]:
+    """Numbers of the items that learning needs (all items with a graph), and answers that name them."""
+    return answers.compacted() if L is None else (np.arange(len(items)), answers)

@@ -13,7 +13,7 @@ from corank.data.inputs import as_pairs
 from corank.errors import InputError
 from corank.fitted import Predictions
 from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ep.likelihoods import IntervalProbit
+from corank.models.gp.ep.likelihoods import IntervalProbability
 from corank.models.gp.ep.process import Posterior, ProcessMixture, ProcessRanker
 from corank.models.gp.ep.propagation import Sites
 
@@ -72,7 +72,8 @@ class PreferencePosterior(ProcessRanker):
         mean, var = mixture.differences(rows, checked)
         s0 = self._add_prior(np.zeros(rows.shape[0]), prior)
         gap = s0[checked[:, 0]] - s0[checked[:, 1]]
-        each = IntervalProbit(noise=2.0 * mixture.sigma[:, None] ** 2).probability(mean + gap, var)
+        noise = 2.0 * mixture.sigma[:, None] ** 2
+        each = IntervalProbability(noise=noise, likelihood=self.sites_.likelihood).probability(mean + gap, var)
         # a product would round differently in different columns
         return np.asarray((mixture.weights[:, None] * each).sum(axis=0))
 

@@ -47,15 +47,17 @@ from corank.models.gp.ep.features import (
     precision_on_basis,
 )
 from corank.models.gp.ep.items import DistinctRows, require_items
+from corank.models.gp.ep.likelihoods import NOISES
 from corank.models.gp.ep.process import ProcessMixture
 from corank.models.gp.ep.propagation import Approximation, Sites, propagate
 from corank.models.gp.preference.averaging import Candidate, Grid, candidates, most_probable
-from corank.models.gp.preference.evidence import MANY, Start, WeightedPairs, fit_hyperparameters, preferences_of
+from corank.models.gp.preference.evidence import MANY, Start, fit_hyperparameters, preferences_of
 from corank.models.gp.preference.posterior import PreferencePosterior
 from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, rng_of, seed, text
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+WeightedPairs = tuple[Integers, Floats, Floats]
 
 # with basis rows, hyper-parameters are learnt from the answers about this many items if they are at least as many, else
 # from this many answers; and from at most so many
@@ -105,6 +107,9 @@ class PreferenceGP(PreferencePosterior):
     sigma : float, optional
         Standard deviation of the noise of a judgement: in standard deviations of f over the rows with `learn`, else on
         the scale of the kernel. None averages over it.
+    likelihood : {"probit", "logistic"}
+        Distribution of the noise of an answer: Gaussian, or logistic with the same variance 2 sigma², as in Bradley and
+        Terry's model, which takes an answer against a large difference more lightly.
     learn : bool
         Whether to average over the width of a Gaussian kernel and over the share of f that features explain, and to
         learn the parameters of other kernels by the evidence. Otherwise the kernel stays as given, or as set by the
@@ -170,6 +175,7 @@ class PreferenceGP(PreferencePosterior):
     _rules: ClassVar[Rules] = {
         "kernel": kernel,
         "sigma": number(0, inside="()") | none,
+        "likelihood": one_of(*NOISES),
         "learn": boolean,
         "graph_neighbors": integer(1) | none,
         "graph_weight": number(0),
@@ -212,6 +218,7 @@ class PreferenceGP(PreferencePosterior):
         kernel: Any = "auto",
         sigma: float | None = None,
         *,
+        likelihood: str = "probit",
         learn: bool = True,
         graph_neighbors: int | None = None,
         graph_weight: float = 1.0,
@@ -225,6 +232,7 @@ class PreferenceGP(PreferencePosterior):
     ) -> None:
         self.kernel = kernel
         self.sigma = sigma
+        self.likelihood = likelihood
         self.learn = learn
         self.graph_neighbors = graph_neighbors
         self.graph_weight = graph_weight
@@ -258,13 +266,13 @@ class PreferenceGP(PreferencePosterior):
         view, L = views[0], None
         if self.graph_neighbors is not None:
             L = self.graph_weight * items.laplacian(view, self.graph_neighbors)
-        sites = Sites.preferences(answers[0], 1.0, *answers[1:])
+        sites = self._sites(answers)
         size = len(items) if L is not None else min(len(sites.compacted()[0]), len(sites))
         basis = self._basis(view, data, size, for_basis)
         families: list[tuple[list[Candidate], float]] = []
         n_calls = 0
         for entry in views:
-            of_kernel, calls = self._candidates(entry, items, answers, L, basis, for_learning)
+            of_kernel, calls = self._candidates(entry, items, answers, L, basis is None, for_learning)
             families += of_kernel
             n_calls += calls
         result = most_probable(families)
@@ -288,20 +296,20 @@ class PreferenceGP(PreferencePosterior):
         items: DistinctRows,
         answers: WeightedPairs,
         L: Any,
-        basis: Basis | None,
+        is_exact: bool,
         rng: np.random.Generator,
     ) -> tuple[list[tuple[list[Candidate], float]], int]:
         """Kernels and noises to average over with logarithms of weights (`nodes`), and the number of evaluations."""
         if self.sigma is not None and not self.learn:
             return [([Candidate(view, self.sigma)], 0.0)], 0
-        sample, graph = (answers, L) if basis is None else (_sampled(answers, rng), None)
+        sample, graph = self._sites(answers if is_exact else _sampled(answers, rng)), L if is_exact else None
         n_theta, best, n_calls, views = len(view.kernel.theta), None, 0, [(view, 0.0)]
-        if self.learn and (n_theta > 1 or (n_theta == 1 and len(sample[0]) > MANY)):
+        if self.learn and (n_theta > 1 or (n_theta == 1 and len(sample) > MANY)):
             options: dict[str, Any] = {"n_restarts": self.n_restarts, "rng": rng}
             views, best, n_calls = fit_hyperparameters(view, items, sample, graph, self.sigma, **options)
         families = []
         for item, log_weight in views:
-            grid = Grid.of(item, items, self.sigma, learn=self.learn, has_own=basis is None, best=best, rng=rng)
+            grid = Grid.of(item, items, self.sigma, learn=self.learn, has_own=is_exact, best=best, rng=rng)
             result, n_averaged = candidates(grid, sample, graph)
             families.append((result, log_weight))
             n_calls += n_averaged
@@ -324,6 +332,10 @@ class PreferenceGP(PreferencePosterior):
                 "which ranks items from votes alone, or pass features."
             )
         return super()._problem(X, y, qid, pairs)
+
+    def _sites(self, answers: WeightedPairs) -> Sites:
+        """Pairs of items, their weights, and prior means of their differences as sites with sigma 1."""
+        return Sites.preferences(answers[0], 1.0, *answers[1:], likelihood=self.likelihood)
 
     @property
     def _kernels(self) -> list[Any]:
@@ -377,7 +389,7 @@ class PreferenceGP(PreferencePosterior):
         further, weights, offset = items.pairs(rows, weight, s0[rows[:, 0]] - s0[rows[:, 1]])
         all_pairs = np.concatenate([np.column_stack([old.left, old.right]), further])
         weighted = np.concatenate([old.weight, weights]), np.concatenate([0.0 - old.lo, offset])
-        sites, mixture = Sites.preferences(all_pairs, 1.0, *weighted), self.process_
+        sites, mixture = self._sites((all_pairs, *weighted)), self.process_
         if self.is_exact_ and L is None:
             priors = [exact(phi.view, items, sites) for phi in mixture.maps]
         else:

@@ -146,8 +146,7 @@ def test_doubles_read_back_bit_for_bit(tmp_path_factory, values: list[float]) ->
     np.testing.assert_array_equal(read_letor(path, dtype=np.float64).X.view(np.uint64), X.view(np.uint64))
 
 
-def test_many_hard_numbers_on_one_line_and_on_many(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(pieces, "HARD_NUMBERS", 2)
+def test_many_hard_numbers_on_one_line_and_on_many(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     long = ["0." + "123456789" * 4 + str(k) for k in range(9)]
     path.write_text(

@@ -17,7 +17,7 @@ from corank.data.io.store.store import open_store, write_store
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear import SPD
-from hostile import forge_array, forge_store, wrong_arrays, wrong_headers
+from helpers.forge import forge_array, forge_store, wrong_arrays, wrong_headers
 
 # what may end the process runs in another one: a signal there fails the test here
 CHILD = """

@@ -27,8 +27,10 @@ def likelihood(F, sites):
         sites.left, sites.right, sites.lo, sites.hi, sites.noise, sites.weight, strict=True
     ):
         g = F[:, left] - (F[:, right] if right >= 0 else 0.0)
-        s = np.sqrt(noise)
-        inside = stats.norm.cdf((hi - g) / s) - stats.norm.cdf((lo - g) / s)
+        # logistic noise has the variance π²/3 times its squared scale
+        s = np.sqrt(noise) * (1.0 if sites.likelihood == "probit" else np.sqrt(3.0) / np.pi)
+        law = stats.norm if sites.likelihood == "probit" else stats.logistic
+        inside = law.cdf((hi - g) / s) - law.cdf((lo - g) / s)
         total += weight * np.log(np.maximum(inside, 1e-300))
     return total
 
@@ -75,12 +77,13 @@ def test_a_few_sites_agree_with_quadrature(few, monkeypatch):
     np.testing.assert_allclose(found.posterior(R).covariance, cov, atol=5e-3)
 
 
-def test_ten_items_agree_with_importance_sampling():
+@pytest.mark.parametrize("noise", ["probit", "logistic"])
+def test_ten_items_agree_with_importance_sampling(noise):
     rng = np.random.default_rng(1)
     K = covariance(10, 4)
     f = np.linalg.cholesky(K) @ rng.normal(size=10)
     pairs = np.array([(i, j) if f[i] > f[j] else (j, i) for i, j in itertools.combinations(range(10), 2)])
-    sites = Sites.preferences(pairs[rng.permutation(45)[:25]], 0.3)
+    sites = Sites.preferences(pairs[rng.permutation(45)[:25]], 0.3, likelihood=noise)
     R, _ = root_of(K)
     found = propagate(R, sites)
     posterior = found.posterior(R)
@@ -97,19 +100,20 @@ def test_ten_items_agree_with_importance_sampling():
     np.testing.assert_allclose(posterior.covariance, (F * p[:, None]).T @ F - np.outer(mean, mean), atol=0.03)
 
 
-def test_gradient_of_the_evidence_agrees_with_finite_differences():
+@pytest.mark.parametrize("name", ["probit", "logistic"])
+def test_gradient_of_the_evidence_agrees_with_finite_differences(name):
     rng, n = np.random.default_rng(3), 12
     K, change = covariance(n, 1), covariance(n, 2, 0.7)
     pairs = rng.integers(0, n, (60, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    sites = Sites.preferences(pairs, 0.4, rng.uniform(0.2, 3.0, len(pairs)))
+    sites = Sites.preferences(pairs, 0.4, rng.uniform(0.2, 3.0, len(pairs)), likelihood=name)
     R, _ = root_of(K)
     found = propagate(R, sites, tol=1e-11)
     alpha, M = found.posterior_weights(R)
     h = 1e-6  # below the least eigenvalue of K
 
     def evidence(step=0.0, noise=0.0):
-        moved = Sites(sites.left, sites.right, sites.lo, sites.hi, sites.noise + noise, sites.weight)
+        moved = Sites(sites.left, sites.right, sites.lo, sites.hi, sites.noise + noise, sites.weight, name)
         return propagate(root_of(K + step * change)[0], moved, tol=1e-11).log_evidence
 
     gradient = 0.5 * np.sum((np.outer(alpha, alpha) - M) * change)

@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from corank.errors import InputError
-from corank.models.gp.ep.likelihoods import IntervalProbit
+from corank.models.gp.ep.likelihoods import IntervalProbability
 
 
 def by_quadrature(mean, var, lo, hi):
@@ -43,7 +43,7 @@ ENDS = [
 def test_moments_keep_ten_digits_everywhere(ends, mean, var):
     lo, hi = ends
     log_z, shift, spread = by_quadrature(mean, var, lo, hi)
-    found = IntervalProbit(lo, hi)(mean, var)
+    found = IntervalProbability(lo, hi)(mean, var)
     np.testing.assert_allclose(found.log_z, log_z, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found.gradient, shift / np.sqrt(var), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found.curvature, (1 - spread) / var, rtol=1e-10, atol=1e-12)
@@ -61,37 +61,61 @@ def test_derivatives_agree_with_finite_differences():
     rng = np.random.default_rng(0)
     mean, var, lo = rng.normal(size=50), rng.uniform(0.5, 2.0, 50), rng.normal(size=50)
     hi, noise, h = lo + rng.uniform(0.01, 3.0, 50), rng.uniform(0.0, 1.0, 50), 1e-5
-    found = IntervalProbit(lo, hi, noise)(mean, var)
+    found = IntervalProbability(lo, hi, noise)(mean, var)
 
     def gradient(change):
         up, down = (change(step) for step in (h, -h))
         return (up.log_z - down.log_z) / (2 * h)
 
     np.testing.assert_allclose(
-        found.gradient, gradient(lambda t: IntervalProbit(lo, hi, noise)(mean + t, var)), atol=1e-6
+        found.gradient, gradient(lambda t: IntervalProbability(lo, hi, noise)(mean + t, var)), atol=1e-6
     )
     np.testing.assert_allclose(
-        found.var_gradient, gradient(lambda t: IntervalProbit(lo, hi, noise + t)(mean, var)), atol=1e-6
+        found.var_gradient, gradient(lambda t: IntervalProbability(lo, hi, noise + t)(mean, var)), atol=1e-6
     )
     np.testing.assert_allclose(
-        found.lo_gradient, gradient(lambda t: IntervalProbit(lo + t, hi, noise)(mean, var)), rtol=1e-4
+        found.lo_gradient, gradient(lambda t: IntervalProbability(lo + t, hi, noise)(mean, var)), rtol=1e-4
     )
     np.testing.assert_allclose(
-        found.hi_gradient, gradient(lambda t: IntervalProbit(lo, hi + t, noise)(mean, var)), rtol=1e-4
+        found.hi_gradient, gradient(lambda t: IntervalProbability(lo, hi + t, noise)(mean, var)), rtol=1e-4
     )
 
 
 def test_probabilities_of_disjoint_intervals_add_up():
     cuts = np.array([-np.inf, -2.0, -0.1, 0.4, 7.0, np.inf])
-    found = IntervalProbit(cuts[:-1], cuts[1:], 0.3).probability(0.7, 1.2)
+    found = IntervalProbability(cuts[:-1], cuts[1:], 0.3).probability(0.7, 1.2)
     np.testing.assert_allclose(found, np.diff(stats.norm.cdf(cuts, 0.7, np.sqrt(1.5))), rtol=1e-9)
     assert found.sum() == pytest.approx(1.0, abs=1e-14)
-    assert float(IntervalProbit(-np.inf, np.inf)(3.0, 2.0).log_z) == 0.0
-    np.testing.assert_allclose(IntervalProbit()(-20.0, 1.0).log_z, special.log_ndtr(-20.0), rtol=1e-13)
+    assert float(IntervalProbability(-np.inf, np.inf)(3.0, 2.0).log_z) == 0.0
+    np.testing.assert_allclose(IntervalProbability()(-20.0, 1.0).log_z, special.log_ndtr(-20.0), rtol=1e-13)
 
 
 def test_empty_intervals_and_negative_noise_are_refused():
     with pytest.raises(InputError, match="pass lo < hi"):
-        IntervalProbit(1.0, 1.0)
+        IntervalProbability(1.0, 1.0)
     with pytest.raises(InputError, match="it is a variance"):
-        IntervalProbit(0.0, 1.0, -0.1)
+        IntervalProbability(0.0, 1.0, -0.1)
+
+
+def logistic_by_quadrature(mean, var, noise):
+    """log Z of 1/(1 + exp(−g/τ)) for g ~ N(mean, var), and E(g), Var(g) after it; τ² = 3 noise/π²."""
+    x = np.linspace(-12.0, 12.0, 20_001)
+    g = mean + np.sqrt(var) * x
+    p = np.exp(-0.5 * x * x) * special.expit(g * np.pi / np.sqrt(3.0 * noise))
+    mass = p.sum()
+    first = (p * g).sum() / mass
+    return np.log(mass * (x[1] - x[0]) / np.sqrt(2 * np.pi)), first, (p * (g - first) ** 2).sum() / mass
+
+
+@pytest.mark.parametrize(
+    ("mean", "var", "noise"), [(0.3, 1.0, 0.5), (-2.0, 0.1, 2.0), (4.0, 9.0, 0.02), (-6.0, 4.0, 1.0)]
+)
+def test_logistic_answers_agree_with_quadrature(mean, var, noise):
+    log_z, first, spread = logistic_by_quadrature(mean, var, noise)
+    answer = IntervalProbability(noise=noise, likelihood="logistic")(mean, var)
+    assert answer.log_z == pytest.approx(log_z, abs=1e-6)
+    assert mean + var * answer.gradient == pytest.approx(first, abs=1e-5)
+    assert var - var**2 * answer.curvature == pytest.approx(spread, rel=1e-4)
+    h = 1e-4
+    either = [IntervalProbability(noise=noise, likelihood="logistic")(mean, var + step).log_z for step in (h, -h)]
+    assert answer.var_gradient == pytest.approx((either[0] - either[1]) / (2 * h), rel=1e-4)

@@ -11,7 +11,7 @@ from corank.base.kernels import ARDKernel, GaussianKernel, LinearKernel
 from corank.models.gp import PreferenceGP
 from corank.models.gp.ep.hyper import nodes
 from experiments.gp.calibration import measure
-from simulated_users import answers, users
+from helpers.simulated_users import answers, users
 
 X, F, PAIRS = users(20, 25, seed=1)
 NEW = np.vstack([X[:4], np.random.default_rng(2).normal(size=(3, 3))])

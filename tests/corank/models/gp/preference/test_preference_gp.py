@@ -19,7 +19,7 @@ from corank.models.gp.ep.propagation import Sites, _add_sites
 from corank.models.gp.preference.evidence import PreferenceEvidence
 from corank.models.gp.preference.preference_gp import _sampled
 from corank_lab.preferences import Ranking
-from simulated_users import answers, users
+from helpers.simulated_users import answers, users
 
 FIXED = {"kernel": GaussianKernel(0.2), "sigma": 0.2, "learn": False, "scale": False}
 X, F, PAIRS = users()
@@ -365,3 +365,21 @@ def test_the_precision_of_the_weights_is_that_of_the_definition():
 def test_items_without_features_are_for_the_leaderboard(X):
     with pytest.raises(InputError, match=r"no features.*use corank\.Leaderboard"):
         PreferenceGP().fit(X, pairs=[[0, 1], [1, 2]])
+
+
+def test_logistic_noise_shrugs_off_an_answer_that_contradicts_many(tmp_path):
+    X = np.arange(6.0)[:, None]
+    pairs = [(j, i) for i in range(6) for j in range(i + 1, 6)] * 2 + [(0, 5)]
+    fixed = {"kernel": "linear", "sigma": 0.3, "learn": False, "scale": False}
+    gaussian, logistic = (PreferenceGP(**fixed, likelihood=name).fit(X, pairs=pairs) for name in ("probit", "logistic"))
+    assert logistic.predict([[5.0]])[0] > gaussian.predict([[5.0]])[0]
+    # the probability is an integral of the logistic function
+    (mean,), (var,) = logistic.posterior().differences([[5, 4]])
+    g = mean + np.sqrt(var) * np.random.default_rng(0).normal(size=400_000)
+    expected = np.mean(1.0 / (1.0 + np.exp(-g * np.pi / np.sqrt(6.0 * 0.3**2))))
+    assert logistic.predict_pair(X, [[5, 4]])[0] == pytest.approx(expected, abs=2e-3)
+    more = logistic.partial_fit(pairs=[[5, 0]])
+    assert more.sites_.likelihood == "logistic"
+    corank.save(more, tmp_path / "model.safetensors")
+    again = corank.load(tmp_path / "model.safetensors")
+    assert again.predict_pair(X, [[5, 4]]) == pytest.approx(more.predict_pair(X, [[5, 4]]), abs=0)

@@ -1,1 +1,0 @@
-"""Kernels that parse and print numbers and lines of text."""
