@@ -55,7 +55,7 @@ SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 ERRORS = (0.2, 0.1, 0.05, 0.02)
 DEFAULT = 0.2
 OLD = -1.0
-"""Stands for the rule of version 0.2 in the place of a share."""
+"""Stands in the place of a share for the rule before: confidence .95, and an urn test at 15/r, with r finds."""
 
 Flags = NDArray[np.bool_]
 
@@ -68,10 +68,10 @@ class Look:
     p: float  # of the test by betting
     p_urn: float
     probability: float  # that the target is reached, by the model
-    plain: float  # the same by the model of version 0.2
+    finds: int
     is_reached: bool
     recall: float
-    interval: tuple[float, float] | None  # at every fifth look, from the fifth find on
+    interval: tuple[float, float] | None  # at every tenth look, from the fifth find on
 
 
 Trace = list[Look]
@@ -229,15 +229,15 @@ def _traced(options: ExperimentOptions, group: str, orders: dict[tuple[str, int]
 
 def _trace(found: Flags) -> Trace:
     n, places, needed = len(found), np.flatnonzero(found) + 1, place_needed(found)
-    model, plain = RateModel(n), RateModel(n, math.inf, 0.0)
+    model = RateModel(n)
     trace = []
     for number, read in enumerate(stopping_rule("agree", n, TARGET).looks):
         finds = places[places <= read].tolist()
-        estimate = model.estimate(finds, read, 1, TARGET) if number % 5 == 0 else None
+        estimate = model.estimate(finds, read, 1, TARGET) if number % 10 == 0 else None
         trace.append(
             Look(
                 read / n, p_by_betting(finds, read, n, 1, TARGET), p_missed(finds, read, n, 1, TARGET),
-                model.probability(finds, read, 1, TARGET), plain.probability(finds, read, 1, TARGET),
+                model.probability(finds, read, 1, TARGET), len(finds),
                 bool(read >= needed), (1 + len(finds)) / (1 + len(places)),
                 None if estimate is None else (estimate.low, estimate.high),
             )
@@ -249,7 +249,9 @@ def _stop(trace: Trace, error: float, share: float) -> tuple[float, bool]:
     """Share read when the default stops with an accepted error and a share, and whether the target is reached there."""
     for look in trace:
         is_sure = (1 - share) * (1 - look.probability) <= error / 2 and share * look.p <= error / 2
-        if look.plain >= 0.95 and look.p_urn <= 0.25 if share == OLD else is_sure:
+        if share == OLD:
+            is_sure = look.probability >= 0.95 and look.p_urn <= max(0.05, min(0.25, 15 / max(look.finds, 1)))
+        if is_sure:
             return look.read, look.is_reached
     return 1.0, True
 
@@ -326,8 +328,8 @@ def _groups(groups: Groups) -> ReportTable:
         now, old = _outcome(reviews.values(), DEFAULT), _outcome(reviews.values(), DEFAULT, OLD)
         rows.append((name, len(reviews), now[1], now[2], now[0], old[1], old[2], old[0]))
     what = ("reached", "worst review", "read")
-    columns = ("group", "reviews", *what, *(f"version 0.2, {name}" for name in what))
-    return ReportTable("The default by group, and that of version 0.2", columns, tuple(rows), digits=3)
+    columns = ("group", "reviews", *what, *(f"before, {name}" for name in what))
+    return ReportTable("The default by group, and the rule before", columns, tuple(rows), digits=3)
 
 
 def _intervals(groups: Groups) -> ReportTable:
@@ -345,7 +347,7 @@ def _intervals(groups: Groups) -> ReportTable:
     columns = ("group", "covered", "worst review", "recall below the interval")
     return ReportTable(
         "Intervals of the recall", columns, tuple(rows), digits=3,
-        note="Share of the looks, after every twentieth of the records from the fifth find on, at which the 95 % "
+        note="Share of the looks, after every tenth of the records from the fifth find on, at which the 95 % "
         "interval holds the recall. Means over reviews.",
     )  # fmt: skip
 

@@ -122,6 +122,7 @@ SCREEN = VerbGroup(
             "screen records.csv --topic 'heat pumps in old houses'",
         ),
         Verb(screen.replay, "Replay records that are all judged.", "screen replay records.csv --starts 2"),
+        Verb(screen.protocol, "Write the plan of a screening.", "screen protocol records.csv --accept '1 in 10'"),
         Verb(screen.report, "Report on progress and agreement.", "screen report reviewed.csv --output report"),
         Verb(screen.export, "Write records and answers.", "screen export reviewed.csv --output answers.ris"),
         Verb(screen.settle, "Settle conflicts of judges.", "screen settle reviewed.csv --judge eve"),

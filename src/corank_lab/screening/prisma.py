@@ -6,12 +6,16 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from corank.console import printable
 from corank.tables import ReportTable
 from corank_lab.records.records import Records
-from corank_lab.screening.export import Groups, SettledAnswer, spread
+from corank_lab.screening.export import SettledAnswer, spread
+
+if TYPE_CHECKING:  # it imports rapidfuzz
+    from corank_lab.records.duplicates import DuplicateGroups
 
 NO_REASON = "no reason given"
 
@@ -95,7 +99,7 @@ class PrismaCounts:
 def prisma_counts(
     records: Records,
     settled: Mapping[int, SettledAnswer],
-    groups: Groups | None = None,
+    groups: DuplicateGroups | None = None,
     *,
     stopped_by: str = "",
     sources: Mapping[str, str] | None = None,

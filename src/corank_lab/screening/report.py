@@ -18,7 +18,7 @@ from corank_lab.screening.answers import Judges, ScreeningAnswers, ScreeningEntr
 from corank_lab.screening.certificate import NOT_PROVED
 from corank_lab.screening.export import JudgeAnswer, SettledAnswer, settle
 from corank_lab.screening.matching import UniqueRecords
-from corank_lab.screening.methods import KappaFacts, ScreeningAgreement, ScreeningFacts, methods_paragraph
+from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph
 from corank_lab.screening.prisma import flow_diagram, prisma_counts
 from corank_lab.screening.stopping.rules import StoppingRule, stopping_rule
 
@@ -131,9 +131,7 @@ def screening_facts(
         n_searched=len(ways["search"]),
         n_sampled=len(ways["sample"]),
         n_double=sum(times > 1 for times in read.values()),
-        agreement=[
-            KappaFacts(item.first, item.second, item.n_both, item.kappa, item.low, item.high) for item in included
-        ],
+        agreement=included,
         n_settled=agreement.n_settled,
         adjudicators=[judge for judge, answers in judges.items() if answers.adjudicated],
     )

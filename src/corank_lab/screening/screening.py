@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from corank_lab.screening.model import ScreeningModel, choose_first
 from corank_lab.screening.prior import Prior
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress, advice_sentence
-from corank_lab.screening.stopping.urns import RandomSample
+from corank_lab.screening.stopping.urns import RandomSample, draw_order, richness_sentence
 from corank_lab.screening.team import OpenRecord, TeamAnswers
 from corank_lab.screening.views import Views, make_views
 
@@ -56,6 +57,7 @@ class Screening(TeamAnswers):
     rule: When reading may stop: a name in `corank_lab.screening.STOPPING_RULES`.
     target: Recall to reach.
     confidence: Required probability that the target is reached; that of the rule by default.
+    richness: Number of random records to read before all others, which estimate the share of relevant records.
     random_state: Random seed.
     views: Views of the same records, made before; else `prepare` makes them.
 
@@ -83,6 +85,7 @@ class Screening(TeamAnswers):
         rule: str = DEFAULT_RULE,
         target: float = 0.95,
         confidence: float | None = None,
+        richness: int = 0,
         random_state: int = 0,
         views: Views | None = None,
     ) -> None:
@@ -98,6 +101,7 @@ class Screening(TeamAnswers):
         self._rule = stopping_rule(rule, len(self.records), target, confidence)
         self._forecaster = Forecaster(self._rule)
         self._advice = ScreeningAdvice()
+        self._n_richness = min(richness, len(self.records))
         self.begin()
         known, rejected = list(known), list(rejected)
         if journal is not None or known or rejected or labels:
@@ -258,18 +262,21 @@ class Screening(TeamAnswers):
         drawn = [] if sample is None else [number for number in sample.left if is_open[number]]
         drawn = [number for number in drawn if number not in later] or drawn
         last = [number for number in dict.fromkeys([*later, *aside]) if is_open[number] and number not in drawn]
-        is_open[[*last, *drawn]] = False
+        first = [number for number in self._richness_records if is_open[number] and number not in last]
+        is_open[[*last, *drawn, *first]] = False
         again = set(np.flatnonzero(is_open & (self._n_read > 0)).tolist())
         second = [number for number in self.team.relevant if number in again] if again else []
         is_open[second] = False
         last_read = self.answers_of(judge).last
         family = [] if last_read is None else [item for item in self.unique.family(last_read) if is_open[item]]
         is_open[family] = False
-        chosen: list[int] = [*second, *drawn, *family, *self._ranked(np.flatnonzero(is_open), most), *last]
+        chosen: list[int] = [*second, *first, *drawn, *family, *self._ranked(np.flatnonzero(is_open), most), *last]
         return [OpenRecord(number, int(self._needed[number] - self._n_read[number])) for number in chosen[:most]]
 
     def why(self, number: int, judge: str | None = None) -> ScreeningEntry:
         """Return an entry without an action that says why a record is shown: by what, rank and score."""
+        if number in self._richness_records:
+            return ScreeningEntry("", by="richness")
         sample = self._sample()
         if sample is not None and number in sample.left:
             return ScreeningEntry("", by="sample")
@@ -278,6 +285,16 @@ class Screening(TeamAnswers):
         score = self._scores[number]
         rank = 1 + int(np.count_nonzero(self._scores[self._is_open(judge or self.judge)] > score))
         return ScreeningEntry("", by="model", rank=rank, score=round(float(score), 4))
+
+    @cached_property
+    def _richness_records(self) -> dict[int, None]:
+        """The first records, in random order; a larger number continues the order."""
+        return dict.fromkeys(draw_order(len(self.records), (), self._seed)[: self._n_richness])
+
+    def richness(self) -> str:
+        """Return a sentence on the share of relevant records, by the answered ones of the random sample."""
+        answers = [self.team.relevant[i] for i, way in self.team.chosen_by.items() if way == "richness"]
+        return richness_sentence(len(self.records), len(answers), sum(answers)) if answers else ""
 
     def prepare(self) -> None:
         """Make the views that the model needs."""
@@ -325,6 +342,7 @@ class Screening(TeamAnswers):
     def plan_advice(self) -> Callable[[], ScreeningAdvice]:
         """Return a function that computes the advice for the answers so far, in any thread."""
         team, rule, sample = self.team, self.rule, self._sample()
+        richness = [sentence] if (sentence := self.richness()) else []
         finds, n_ranked, n_known = list(team.finds), len(team.ranked), team.n_known
         n_answers = len(team.relevant)
         unread = len(self.records) - n_answers
@@ -348,7 +366,9 @@ class Screening(TeamAnswers):
             if sampled is not None and unread:
                 return ScreeningAdvice(sampled, may_stop, to_sample, evidence, None, sentence, given=given)
             figures = forecaster.forecast(finds, n_ranked, n_known)
-            return ScreeningAdvice(figures.lines(), may_stop, to_sample, evidence, since, sentence, figures, given)
+            return ScreeningAdvice(
+                (*figures.lines(), *richness), may_stop, to_sample, evidence, since, sentence, figures, given
+            )
 
         return compute
 

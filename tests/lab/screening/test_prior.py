@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from some_records import collection
 
 from corank.errors import InputError
 from corank_lab.records.records import Records
 from corank_lab.screening import Screening, make_views
 from corank_lab.screening.model import ScreeningModel
 from corank_lab.screening.prior import Prior, logistic_map
+from helpers.records import collection
 
 RECORDS = collection(60, 12)
 VIEWS = make_views(RECORDS)

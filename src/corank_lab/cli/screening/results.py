@@ -30,7 +30,15 @@ if TYPE_CHECKING:
 
 
 def export(
-    files: ScreeningFiles, target: Path, only: str, *, all_copies: bool, force: bool, as_json: bool, keep_formulas: bool
+    files: ScreeningFiles,
+    target: Path,
+    only: str,
+    *,
+    tag: str,
+    all_copies: bool,
+    force: bool,
+    as_json: bool,
+    keep_formulas: bool,
 ) -> None:
     """Write the records with the answers of all judges."""
     from corank.data import require_no_input, require_text_place, suffix_of
@@ -50,7 +58,7 @@ def export(
         _export_log(files, target, force=force, as_json=as_json)
         return
     counts = export_screening(
-        target, files.records, settled_answers(unique, judges), groups=unique.groups, only=only,
+        target, files.records, settled_answers(unique, judges), groups=unique.groups, only=only, tag=tag,
         all_copies=all_copies, overwrite=force, keep_formulas=keep_formulas,
     )  # fmt: skip
     fields = {

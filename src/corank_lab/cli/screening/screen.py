@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import Force, Json, KeepFormulas, Seed
+from corank.cli import Force, Json, KeepFormulas, Seed, emit
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ Accept = Annotated[
 KeepDuplicates = Annotated[
     bool, typer.Option("--keep-duplicates", help="Judge every record by itself, including duplicates.")
 ]
+Richness = Annotated[int, typer.Option(min=0, help="Random records to read first, to estimate how many are relevant.")]
 Judge = Annotated[str, typer.Option(help="Name of the judge.")]
 Reason = Annotated[
     list[str] | None,
@@ -111,6 +112,7 @@ def read(
     rule: Rule = "agree",
     target: Target = 0.95,
     accept: Accept = None,
+    richness: Richness = 0,
     page: Annotated[
         bool,
         typer.Option("--page", help="Read in the browser; corank.db next to the file keeps the answers."),
@@ -128,7 +130,7 @@ def read(
         # pages are always shared
         require_possible(
             title=title, text=text, known=known, answers=answers, overlap=overlap, seed=seed,
-            keep_duplicates=keep_duplicates, prior=prior, probability=probability,
+            keep_duplicates=keep_duplicates, prior=prior, probability=probability, richness=richness,
         )  # fmt: skip
         options = {
             "topic": topic, "highlight": ", ".join(highlight or ()), **stopping_options(rule, target, accept),
@@ -146,7 +148,10 @@ def read(
     ids = [item.strip() for listed in known or () for item in listed.split(",") if item.strip()]
     is_done = session.read(
         files, judge,
-        {**stopping, "topic": topic, "prior": (prior or (), probability), "known": ids, "random_state": seed},
+        {
+            **stopping, "topic": topic, "prior": (prior or (), probability), "known": ids, "random_state": seed,
+            "richness": richness,
+        },
         reasons=reason or (), reasons_file=reasons, highlights=Highlights.of(highlight or (), highlight_against or ()),
         ignore_labels=ignore_labels, overlap=overlap if share else None,
     )  # fmt: skip
@@ -176,6 +181,31 @@ def replay(
 
     stopping = stopping_options(rule, target, accept)
     replay_labels(_files(records, title, text), starts, stopping, output, force, as_json)
+
+
+def protocol(
+    records: Files,
+    title: Title = None,
+    text: Text = None,
+    keep_duplicates: KeepDuplicates = False,
+    rule: Rule = "agree",
+    target: Target = 0.95,
+    accept: Accept = None,
+    richness: Richness = 0,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write the plan of a screening in a paragraph, to be registered before it begins."""
+    from corank_lab.screening.methods import protocol_paragraph
+    from corank_lab.screening.stopping import stopping_rule
+
+    files = _files(records, title, text, None, keep_duplicates)
+    n = len(files.records) if files.groups is None else len(files.groups.representatives)
+    hashes = {source.name: source.sha256 for source in files.records.sources}
+    paragraph = protocol_paragraph(
+        n, hashes, stopping_rule(rule, n, target, stopping_options(rule, target, accept)["confidence"]), seed, richness
+    )
+    emit(as_json, "screen protocol", {"protocol": paragraph}, paragraph)
 
 
 def report(
@@ -214,6 +244,7 @@ def export(
         Path, typer.Option("--output", "-o", help="File of records and answers to write: .ris, .csv or .xlsx.")
     ],
     only: Annotated[str, typer.Option(help="Records to export: all, included, excluded, conflicts or unread.")] = "all",
+    tag: Annotated[str, typer.Option(help="Only records with this tag; with ! before it, those without.")] = "",
     all_copies: Annotated[bool, typer.Option("--all-copies", help="Write duplicates too, not each work once.")] = False,
     title: Title = None,
     text: Text = None,
@@ -228,7 +259,7 @@ def export(
 
     files = _files(records, title, text, answers, keep_duplicates)
     results.export(
-        files, output, only, all_copies=all_copies, force=force, as_json=as_json, keep_formulas=keep_formulas
+        files, output, only, tag=tag, all_copies=all_copies, force=force, as_json=as_json, keep_formulas=keep_formulas
     )
 
 
@@ -253,7 +284,7 @@ def settle(
 
 
 def stopping_options(rule: str, target: float, accept: str | None) -> dict[str, Any]:
-    """Return rule, target and confidence, which is that of the rule if no error is accepted."""
+    """Return name, target and confidence, which is that of the rule if no error is accepted."""
     from corank_lab.screening.stopping import read_confidence, stopping_rule
 
     chosen = stopping_rule(rule, 1, target, None if accept is None else read_confidence(accept))

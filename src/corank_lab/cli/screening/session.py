@@ -153,7 +153,7 @@ def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first:
 
 
 REFUSED = {
-    "prior": "pass it without --page", "probability": "pass it without --page",
+    "prior": "pass it without --page", "richness": "pass it without --page", "probability": "pass it without --page",
     "title": "name the column title in the file", "text": "name the column abstract in the file",
     "known": "include the records on the page, which finds them by their ids", "seed": "pages use 0",
     "answers": "the database corank.db next to the file keeps them",

@@ -44,6 +44,8 @@ OFFSETS, EXPONENTS = np.geomspace(0.002, 2.0, 12), np.linspace(0.0, 5.0, 21)
 """Values of s and a of power laws."""
 BACKGROUNDS = (0.0, 0.02)
 """Values of ε."""
+LARGE, MAX_SHARES = 5000, 200
+"""Number of records from which intervals are computed with fewer shares, and their number."""
 WIDE = (30, 1.0)
 """Values of enough and misfit for intervals, chosen on replays."""
 DOUBT = 0.25
@@ -90,7 +92,7 @@ class RateModel:
         """Estimate the recall."""
         if len(finds) < MIN_FOUND:
             return None
-        cdf, posterior = self._missing_cdf(finds, read, *WIDE)
+        cdf, posterior = self._missing_cdf(finds, read, *WIDE, n_shares=MAX_SHARES if self.n > LARGE else None)
         n_unread, result = self.n - read, len(finds) + known
 
         def quantile(level: float) -> int:
@@ -131,7 +133,7 @@ class RateModel:
         return smallest(lambda place: expected(place) >= goal, read, self.n)
 
     def _missing_cdf(
-        self, finds: Sequence[int], read: int, enough: float, misfit: float
+        self, finds: Sequence[int], read: int, enough: float, misfit: float, n_shares: int | None = None
     ) -> tuple[Callable[[int], float], Floats]:
         """Distribution function of the number of relevant records among the unread, and the posterior of the rates."""
         r, mass_read = len(finds), self._cumulated(read)
@@ -145,6 +147,13 @@ class RateModel:
         shares = 1 / (1 + np.exp(misfit * NODES)[:, None] * odds)
         nodes = np.exp(-0.5 * NODES**2)
         nodes /= nodes.sum()
+        if n_shares is not None and shares.size > n_shares:  # neighbours as one, by equal weights
+            order = np.argsort(shares, axis=None)
+            mass = np.multiply.outer(nodes, weight).ravel()[order]
+            part = np.minimum((mass.cumsum() * n_shares).astype(np.intp), n_shares - 1)
+            weight = np.bincount(part, mass, n_shares)
+            mean = np.bincount(part, mass * shares.ravel()[order], n_shares) / np.maximum(weight, 1e-300)
+            shares, nodes = mean[None], np.ones(1)
         return lambda missing: float(nodes @ betainc(r, missing + 1, shares) @ weight), posterior
 
     def _log_likelihood(self, finds: Sequence[int]) -> Floats:

@@ -25,10 +25,10 @@ Müller-Hansen, 2020, Systematic Reviews 9:273).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ MAX_SHOWN = 0.8
 """p-value of the bets from which on larger numbers of relevant records are not tested."""
 
 if TYPE_CHECKING:
+    from corank_lab.screening.answers import ScreeningAnswers
     from corank_lab.screening.stopping.rules import StoppingRule
 
 Floats = NDArray[np.float64]
@@ -254,31 +255,11 @@ def log_choose(n: NDArray[np.int64] | int, k: NDArray[np.int64] | int) -> Floats
     return np.asarray(gammaln(np.add(n, 1)) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1.0))
 
 
-class SampledAnswers(Protocol):
-    """Answers to records by number, such as `corank_lab.screening.answers.ScreeningAnswers`."""
-
-    @property
-    def relevant(self) -> Mapping[int, bool]:
-        """The answer to each record."""
-
-    @property
-    def chosen_by(self) -> Mapping[int, str]:
-        """How each record was chosen, in the order of answering."""
-
-    @property
-    def later(self) -> Mapping[int, None]:
-        """Postponed records."""
-
-    @property
-    def before_sample(self) -> Sequence[int]:
-        """Records answered before random sampling began."""
-
-
 @dataclass(frozen=True, eq=False)
 class RandomSample:
     """State of a random sample. It follows from the answers alone, so that a later session continues it."""
 
-    answers: SampledAnswers  # all answers so far; records answered before sampling are not sampled
+    answers: ScreeningAnswers  # all answers so far; records answered before sampling are not sampled
     n: int  # number of records
     rule: StoppingRule  # gives the plan
     seed: int  # random seed of the order
@@ -337,6 +318,18 @@ def proof_sentence(bound: float, unread: int, confidence: float) -> str:
     if bound >= 1.0 and unread:
         return f"{sure}: no unread record is relevant."
     return f"{sure}: at least {percent(bound)} of the relevant records are found."
+
+
+def richness_sentence(n: int, size: int, finds: int, confidence: float = 0.95) -> str:
+    """State the share of relevant records by a random sample, with an exact interval of both bounds."""
+    error = (1 - confidence) / 2
+    high = most_relevant(n, size, finds, error)
+    low = n - most_relevant(n, size, size - finds, error)
+    shares = f"{100 * finds / size:.2g} %, {100 * low / n:.2g} to {100 * high / n:.2g} %"
+    return (
+        f"Richness: {finds} of {size} random records are relevant ({shares} at {percent(confidence)} confidence): "
+        f"{low:,} to {high:,} of {n:,} records."
+    )
 
 
 def percent(share: float) -> str:

@@ -114,6 +114,15 @@ def test_the_model_is_the_posterior_summed_term_by_term():
     assert model.probability(finds, read, 1, target) == pytest.approx(estimate.probability)
 
 
+def test_large_collections_group_the_shares_without_changing_the_interval():
+    finds = sorted({round(place**1.5) for place in range(1, 60)})
+    plain, grouped = (RateModel(6000) for _ in range(2))
+    cdf, _ = plain._missing_cdf(finds, 700, *WIDE)
+    rough, _ = grouped._missing_cdf(finds, 700, *WIDE, n_shares=200)
+    for missing in (0, 1, 5, 20, 100, 1000):
+        assert rough(missing) == pytest.approx(cdf(missing), abs=0.003)
+
+
 def test_many_finds_do_not_make_the_model_sure():
     """With ten times the records and finds, the interval keeps most of its width."""
     widths = []
