@@ -64,7 +64,7 @@ def run(options: ExperimentOptions) -> Report:
 def _table(options: ExperimentOptions, title: str, names: tuple[str, ...]) -> ReportTable:
     results: dict[str, dict[str, dict[str, float]]] = {}
     for name in names:
-        key = {"experiment": "screening-prior", "review": name}
+        key = {"experiment": "screening-prior", "review": name, "first": "in turn"}
         results[name] = options.result(key, lambda name=name: replay_review(name))  # type: ignore[misc]
     sources = list(dict.fromkeys(source for of_review in results.values() for source in of_review))
     rows: list[tuple[Cell, ...]] = []

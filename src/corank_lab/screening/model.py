@@ -112,14 +112,14 @@ def choose_first(
     views: Views, unread: NDArray[np.intp], rejected: Iterable[int], *, sources: Floats | None = None, seed: int = 0
 ) -> int:
     """
-    Choose a record while no relevant one is known: the most typical and a random one in turn.
+    Choose a record while no relevant one is known: by prior knowledge, the most typical and a random one, in turn.
 
-    With prior knowledge, two of three are those with the largest sum of its sources. A typical record is similar to
-    many records and to few rejected ones.
+    Prior knowledge prefers the largest sum of its sources. It has only its turn, since a title may share its words with
+    the wrong records. A typical record is similar to many records and to few rejected ones.
     """
     irrelevant = np.array([*rejected], dtype=np.intp)
     has_prior = sources is not None and sources.shape[1] > 0
-    ways = ["prior", "prior", "random"] if has_prior else ["typical", "random"]
+    ways = ["prior", "typical", "random"] if has_prior else ["typical", "random"]
     way = ways[len(irrelevant) % len(ways)]
     if way == "random":
         return int(np.random.default_rng([seed, len(irrelevant)]).choice(unread))

@@ -5,7 +5,7 @@ Each source becomes one column of standardised scores of the records. With f the
 the sources, records are read in the order of f + Σ ρ s. The weights ρ = β/b are those of a logistic regression of the
 answers so far, P(relevant) = σ(a + b f + Σ β s), where f of a judged record comes from a model that was fitted without
 it. A normal prior shrinks β to `TRUST`: a source counts from the first record on, and loses its weight if the answers
-do not bear it out. Until the first find, two of three records are those with the best sources.
+do not bear it out. Until the first find, every third record is the one with the best sources.
 """
 
 from __future__ import annotations
