@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def write_report(
     keep_formulas: bool = False,
 ) -> tuple[str, ...]:
     """Write the report of a screening; the folder appears with all files or not at all."""
-    require_report_place(folder, files or {})
+    require_report_place(folder, (*KNOWN, *(files or {})))
     table = facts.counts.table()
     contents: dict[str, str | bytes] = {
         "prisma.svg": flow_diagram(facts.counts),
@@ -57,10 +57,10 @@ def write_report(
     return tuple(sorted(contents))
 
 
-def require_report_place(folder: str | os.PathLike[str], files: Mapping[str, object] | None = None) -> None:
+def require_report_place(folder: str | os.PathLike[str], known: Iterable[str] = KNOWN) -> None:
     """Raise `InputError` if a folder holds a file that is not part of a report, such as answers."""
     place = Path(folder)
-    allowed = {*KNOWN, *(files or {})}
+    allowed = set(known)
     for entry in sorted(place.iterdir()) if place.is_dir() else ():
         if entry.name not in allowed:
             raise InputError(

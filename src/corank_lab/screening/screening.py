@@ -39,8 +39,8 @@ class Screening(TeamAnswers):
     Find nearly all relevant records while reading few.
 
     The record with the highest score is read next, and every answer refits the model (see
-    `corank_lab.screening.model`). Until the first relevant record is found, the record that prior knowledge prefers, the
-    record most similar to all others, and a random record take turns.
+    `corank_lab.screening.model`). Until the first relevant record is found, the record that prior knowledge prefers,
+    the record most similar to all others, and a random record take turns.
 
     records: Records to screen; with `UniqueRecords`, duplicates are judged as one.
     topic: Description of relevant records, such as the criteria of inclusion; a source of prior knowledge.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -251,41 +250,6 @@ def verify(
     emit(as_json, "screen verify", {"certificate": certificate, "confirmed": list(lines)}, "\n".join(lines))
 
 
-HEIGHT, MARGIN, WIDEST = 11, 7, 80
-
-
-def recall_curve(replays: Sequence[ScreeningReplay], width: int = WIDEST) -> str:
-    """Plot the mean recall of replays of one collection as stars, and random reading as points."""
-    import numpy as np
-
-    n_columns = max(min(width, WIDEST) - MARGIN - 1, 10)
-    n = len(replays[0].found)
-    mean = np.r_[0.0, np.mean([replay.curve for replay in replays], axis=0)]
-    shares = np.linspace(0, 1, n_columns)
-    # position of the last record read
-    recall = mean[np.floor(shares * n + 1e-9).astype(int)]
-    levels = np.rint(recall * (HEIGHT - 1)).astype(int)
-    grid = np.full((HEIGHT, n_columns), " ")
-    grid[np.rint(shares * (HEIGHT - 1)).astype(int), np.arange(n_columns)] = "."
-    below = 0
-    for column, level in enumerate(levels):
-        grid[min(below + 1, level) : level + 1, column] = "*"  # connect jumps
-        below = level
-    names = {0: "0 %", HEIGHT // 2: "50 %", HEIGHT - 1: "100 %"}
-    lines = [f"{names.get(row, ''):>{MARGIN - 1}} |{''.join(grid[row]).rstrip()}" for row in reversed(range(HEIGHT))]
-    middle = f"{n // 2}".center(n_columns - len("0") - len(str(n)))
-    rule = " " * (MARGIN - 1) + " +" + "-" * (n_columns - 1)
-    starts = "1 start" if len(replays) == 1 else f"{len(replays)} starts"
-    return "\n".join(
-        [
-            f"relevant records found (*: mean of {starts}, .: at random)",
-            *lines, rule,
-            " " * MARGIN + f"0{middle}{n}",
-            "records read".center(n_columns + 2 * MARGIN).rstrip(),
-        ]
-    )  # fmt: skip
-
-
 REPORT_FILES = ("curves.csv", "recall.png", "report.html", "report.json", "report.md")
 """Files of the folder that it writes."""
 
@@ -297,9 +261,10 @@ def replay(
     from corank.cli import make_console, show
     from corank.data import require_place
     from corank_lab.screening import simulate
+    from corank_lab.screening.report import require_report_place
 
     if output is not None:
-        _require_report_only(output)
+        require_report_place(output, known=REPORT_FILES)
         require_place(output, overwrite=force, folder=True)
     records, name = files.records, files.paths[0].name
     replays = simulate(records, starts, **stopping)
@@ -308,9 +273,7 @@ def replay(
     if as_json:
         print_json("screen replay", {"output": output, "table": table_fields(table)})
     else:
-        console = make_console()
-        show(table, console)
-        console.print(recall_curve(replays, console.width))
+        show(table, make_console())
     if output is not None:
         _write_report(output, name, table, replays, force)
         if not as_json:
@@ -336,15 +299,6 @@ def _replay_table(title: str, replays: list[ScreeningReplay], rule: str, target:
         digits=3,
         note=f"The stopping rule {rule!r} reached a recall of {target:g} in {reached:.0%} of the starts.",
     )
-
-
-def _require_report_only(place: Path) -> None:
-    """Refuse to replace a folder that holds anything else, such as answers."""
-    for entry in sorted(place.iterdir()) if place.is_dir() else ():
-        if entry.name not in REPORT_FILES:
-            raise InputError(
-                f"{place} holds {entry.name}, which is not part of a report, so it is kept; choose another folder."
-            )
 
 
 def _write_report(output: Path, name: str, table: ReportTable, replays: list[ScreeningReplay], force: bool) -> None:
