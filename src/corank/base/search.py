@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.contract import COLUMN_NOTES, Estimator, install
 from corank.base.solvers.choice import choose
 from corank.data.durable.regular import require_unchanged
-from corank.data.queries import Queries
+from corank.data.queries import Queries, qid_of_index
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
@@ -120,7 +120,7 @@ class QuerySearchCV(MetaEstimatorMixin, Estimator):
             refit=_best_index,
         )
         with config_context(enable_metadata_routing=True):
-            search.fit(X, y, qid=qid, prior=prior)
+            search.fit(X, y, qid=qid_of_index(X, qid), prior=prior)
         best = search.best_estimator_
         columns = {name: getattr(best, name) for name in COLUMN_NOTES if hasattr(best, name)}
         results = {name: getattr(search, name) for name in ("best_params_", "cv_results_")}
