@@ -26,8 +26,7 @@ from corank_lab.cli import serve
 from corank_lab.cli.demo import demo
 from corank_lab.cli.lab import pages, recover
 from corank_lab.cli.prefer import prefer
-from corank_lab.cli.screening import screen
-from corank_lab.cli.screening.results import certify, verify
+from corank_lab.cli.screening import results, screen
 from corank_lab.cli.serve import replay
 
 
@@ -121,13 +120,13 @@ SCREEN = VerbGroup(
             "Read records; the default: screen FILE.",
             "screen records.csv --topic 'heat pumps in old houses'",
         ),
-        Verb(screen.replay, "Replay records that are all judged.", "screen replay records.csv --starts 2"),
-        Verb(screen.protocol, "Write the plan of a screening.", "screen protocol records.csv --accept '1 in 10'"),
-        Verb(screen.report, "Report on progress and agreement.", "screen report reviewed.csv --output report"),
-        Verb(screen.export, "Write records and answers.", "screen export reviewed.csv --output answers.ris"),
+        Verb(results.replay, "Replay records that are all judged.", "screen replay records.csv --starts 2"),
+        Verb(results.protocol, "Write the plan of a screening.", "screen protocol records.csv --accept '1 in 10'"),
+        Verb(results.report, "Report on progress and agreement.", "screen report reviewed.csv --output report"),
+        Verb(results.export, "Write records and answers.", "screen export reviewed.csv --output answers.ris"),
         Verb(screen.settle, "Settle conflicts of judges.", "screen settle reviewed.csv --judge eve"),
-        Verb(certify, "Write a certificate.", "screen certify reviewed.csv --output proof.json --page proof.html"),
-        Verb(verify, "Verify a certificate.", "screen verify certificate.json reviewed.csv"),
+        Verb(results.certify, "Write a certificate.", "screen certify reviewed.csv -o proof.json --page proof.html"),
+        Verb(results.verify, "Verify a certificate.", "screen verify certificate.json reviewed.csv"),
     ),
     default="read",
     moved=screen.MOVED,

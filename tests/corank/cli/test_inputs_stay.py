@@ -22,7 +22,7 @@ from helpers.files import files
 INPUTS = {
     "add_to", "answers", "certificate", "cheap", "compare", "config", "data", "database", "documents", "features",
     "files", "folder", "gold", "grade", "index", "items", "judgements", "links", "log", "model", "names", "pairs",
-    "drawn", "predictions", "qrels", "queries",
+    "drawn", "predictions", "prior", "qrels", "queries",
     "query_ids", "query_vectors", "reasons", "records", "rows", "runs", "source", "test", "texts", "truth", "valid",
     "vectors", "verify", "votes",
 }  # fmt: skip

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import Force, Json, Seed, emit, print_json, table_fields
+from corank.cli import Force, Json, KeepFormulas, Seed, emit, print_json, table_fields
 from corank.errors import InputError
-from corank_lab.cli.screening.screen import (
-    Accept,
-    Answers,
-    Files,
-    KeepDuplicates,
-    Rule,
-    Target,
-    Text,
-    Title,
-    stopping_options,
-)
+from corank_lab.cli.screening.screen import Files, RecordOptions, Richness, StoppingOptions
 
 if TYPE_CHECKING:
     from corank.tables import ReportTable
@@ -28,16 +18,22 @@ if TYPE_CHECKING:
     from corank_lab.screening.methods import ScreeningFacts
 
 
+STARTS = 10
+"""Default number of replays."""
+
+
 def export(
-    files: ScreeningFiles,
-    target: Path,
-    only: str,
-    *,
-    tag: str,
-    all_copies: bool,
-    force: bool,
-    as_json: bool,
-    keep_formulas: bool,
+    records: Files,
+    columns: RecordOptions,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="File of records and answers to write: .ris, .csv or .xlsx.")
+    ],
+    only: Annotated[str, typer.Option(help="Records to export: all, included, excluded, conflicts or unread.")] = "all",
+    tag: Annotated[str, typer.Option(help="Only records with this tag; with ! before it, those without.")] = "",
+    all_copies: Annotated[bool, typer.Option("--all-copies", help="Write duplicates too, not each work once.")] = False,
+    keep_formulas: KeepFormulas = False,
+    as_json: Json = False,
+    force: Force = False,
 ) -> None:
     """Write the records with the answers of all judges."""
     from corank.data import require_no_input, require_text_place, suffix_of
@@ -46,22 +42,23 @@ def export(
     from corank_lab.screening.export import export_screening, require_only
     from corank_lab.screening.report import settled_answers
 
+    files = columns.files(records)
     require_only(only)
-    is_log = suffix_of(target) == ".jsonl"
+    is_log = suffix_of(output) == ".jsonl"
     if not is_log:
-        require_records_suffix(target)
-    require_no_input(target, [files.database, *journal_paths(files.old_folder)])
-    require_text_place(target, overwrite=force)
+        require_records_suffix(output)
+    require_no_input(output, [files.database, *journal_paths(files.old_folder)])
+    require_text_place(output, overwrite=force)
     unique, judges = files.judged
     if is_log:
-        _export_log(files, target, force=force, as_json=as_json)
+        _export_log(files, output, force=force, as_json=as_json)
         return
     counts = export_screening(
-        target, files.records, settled_answers(unique, judges), groups=unique.groups, only=only, tag=tag,
+        output, files.records, settled_answers(unique, judges), groups=unique.groups, only=only, tag=tag,
         all_copies=all_copies, overwrite=force, keep_formulas=keep_formulas,
     )  # fmt: skip
     fields = {
-        "output": target,
+        "output": output,
         "only": only,
         "n_records": counts.n_records,
         "n_relevant": counts.n_included,
@@ -73,7 +70,7 @@ def export(
     }
     n_copies = counts.n_duplicates
     sentence = (
-        f"wrote {target}: {counts.n_records} records"
+        f"wrote {output}: {counts.n_records} records"
         + (f" ({only})" if only != "all" else "")
         + f", {counts.n_included} relevant, {counts.n_excluded} not relevant, {counts.n_unread} unread"
         + (f", {counts.n_conflicts} on which the judges disagree (left empty)" if len(judges) > 1 else "")
@@ -96,43 +93,51 @@ def _export_log(files: ScreeningFiles, target: Path, *, force: bool, as_json: bo
         scratch.write_bytes(b"".join(logs.values()))
     n_lines = sum(lines.count(b"\n") for lines in logs.values())
     fields = {"output": target, "n_lines": n_lines, "judges": list(logs)}
-    emit(as_json, "screen", fields, f"wrote {target}: {n_lines} answers of {', '.join(logs)}")
+    emit(as_json, "screen", fields, f"wrote {target}: {n_lines} entries of {', '.join(logs)}")
 
 
 def report(
-    files: ScreeningFiles,
-    folder: Path | None,
-    stopping: dict[str, Any],
-    seed: int,
-    *,
-    force: bool,
-    as_json: bool,
-    keep_formulas: bool,
-) -> None:
-    """Print what is known of the recall, and how far the judges agree."""
+    records: Files,
+    columns: RecordOptions,
+    stop: StoppingOptions,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o",
+            help="Write PRISMA numbers, diagram, methods paragraph and certificate to this folder.",
+            metavar="FOLDER", show_default=False,
+        ),
+    ] = None,
+    seed: Seed = 0,
+    keep_formulas: KeepFormulas = False,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:  # fmt: skip
+    """Say whether the screening is finished and how far the judges agree; with --output, write a report."""
     from corank.cli import make_console, show
     from corank.data import require_place
     from corank_lab.screening.methods import screening_agreement
     from corank_lab.screening.report import require_report_place, screening_facts, write_report
 
-    if folder is not None:
-        require_report_place(folder)
-        require_place(folder, overwrite=force, folder=True)
+    files, stopping = columns.files(records), stop.settings()
+    if output is not None:
+        require_report_place(output)
+        require_place(output, overwrite=force, folder=True)
     certificate, remark = _certificate(files, stopping, seed)
     is_reached, bound = (certificate["result"][name] if certificate else None for name in ("reached", "bound"))
     agreement = screening_agreement(files.judges)
     facts = screening_facts(*files.judged, agreement, **stopping, seed=seed, is_reached=bool(is_reached), bound=bound)
     table = agreement.table() if agreement.pairs else None
     names: list[str] = []
-    if folder is not None:
+    if output is not None:
         names += write_report(
-            folder, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
+            output, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
             keep_formulas=keep_formulas,
         )  # fmt: skip
     state = _state(facts, certificate, remark)
     if as_json:
         fields = {
-            "output": folder, "files": names, "finished": facts.is_reached or not facts.counts.unread, "state": state,
+            "output": output, "files": names, "finished": facts.is_reached or not facts.counts.unread, "state": state,
             "n_conflicts": agreement.n_conflicts, "n_settled": agreement.n_settled,
             "agreement": table and table_fields(table),
         }  # fmt: skip
@@ -143,12 +148,8 @@ def report(
         show(table, make_console())
     if agreement.n_conflicts > agreement.n_settled:
         typer.echo("Settle conflicts with corank screen settle --judge NAME.")
-    if folder is not None:
-        typer.echo(f"wrote {folder}: {', '.join(names)}")
-
-
-def _goal(stopping: dict[str, Any]) -> dict[str, Any]:
-    return {name: stopping[name] for name in ("target", "confidence")}
+    if output is not None:
+        typer.echo(f"wrote {output}: {', '.join(names)}")
 
 
 def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> tuple[dict[str, Any] | None, str]:
@@ -157,8 +158,8 @@ def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> 
 
     try:
         made = make_certificate(
-            files.paths, files.answers, rule=stopping["rule"], seed=seed, keep_duplicates=not files.is_grouped,
-            **_goal(stopping), title=files.columns.get("title"), text=files.columns.get("text"),
+            files.paths, files.answers, **stopping, seed=seed, keep_duplicates=not files.is_grouped,
+            title=files.columns.get("title"), text=files.columns.get("text"),
         )  # fmt: skip
     except SeparateSamplesError as error:
         return None, f"There is no certificate: {error}"
@@ -187,19 +188,14 @@ def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: st
 
 def certify(
     records: Files,
+    columns: RecordOptions,
+    stop: StoppingOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="Certificate to write, a .json file.")] = Path(
         "certificate.json"
     ),
     page: Annotated[
         Path | None, typer.Option(help="Also write the certificate as a page, a .html file.", show_default=False)
     ] = None,
-    answers: Answers = None,
-    rule: Rule = "agree",
-    target: Target = 0.95,
-    accept: Accept = None,
-    keep_duplicates: KeepDuplicates = False,
-    title: Title = None,
-    text: Text = None,
     judge: Annotated[
         str | None,
         typer.Option(help="Certify this judge alone.  [default: all judges together]", show_default=False),
@@ -219,8 +215,7 @@ def certify(
         if path is not None:
             require_place(path, overwrite=force)
     certificate = make_certificate(
-        records, answers, **stopping_options(rule, target, accept), seed=seed, keep_duplicates=keep_duplicates,
-        judge=judge, title=title, text=text,
+        records, **stop.settings(), **vars(columns), seed=seed, judge=judge,
     )  # fmt: skip
     with atomic_file(output, overwrite=force) as scratch:
         scratch.write_bytes(certificate_bytes(certificate))
@@ -236,7 +231,9 @@ def certify(
 def verify(
     certificate: Annotated[Path, typer.Argument(help="Certificate: the .json file that corank screen certify wrote.")],
     records: Files,
-    answers: Answers = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="Folder of corank.db.", metavar="FOLDER", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compute a certificate anew from records and answers; name what differs, with exit code 1."""
@@ -255,9 +252,20 @@ REPORT_FILES = ("curves.csv", "recall.png", "report.html", "report.json", "repor
 
 
 def replay(
-    files: ScreeningFiles, starts: int, stopping: dict[str, Any], output: Path | None, force: bool, as_json: bool
+    records: Files,
+    columns: RecordOptions,
+    stop: StoppingOptions,
+    starts: Annotated[int, typer.Option(min=1, help="Number of replays, each from another pair of records.")] = STARTS,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Folder for report, curves and plot.", metavar="FOLDER", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+    force: Force = False,
 ) -> None:
-    """Replay a judged collection, and print or write the measures."""
+    """Replay records that are all judged: how fast would the relevant ones be found, and when would a rule stop?"""
     from corank.cli import make_console, show
     from corank.data import require_place
     from corank_lab.screening import simulate
@@ -266,9 +274,9 @@ def replay(
     if output is not None:
         require_report_place(output, known=REPORT_FILES)
         require_place(output, overwrite=force, folder=True)
-    records, name = files.records, files.paths[0].name
-    replays = simulate(records, starts, **stopping)
-    title = f"{name}: {len(records)} records, {int(records.labels.sum())} relevant"
+    read, name, stopping = columns.files(records).records, records[0].name, stop.settings()
+    replays = simulate(read, starts, **stopping)
+    title = f"{name}: {len(read)} records, {int(read.labels.sum())} relevant"
     table = _replay_table(title, replays, stopping["rule"], stopping["target"])
     if as_json:
         print_json("screen replay", {"output": output, "table": table_fields(table)})
@@ -321,3 +329,23 @@ def _write_report(output: Path, name: str, table: ReportTable, replays: list[Scr
             read = zip(replay.order.tolist(), replay.found.astype(int).tolist(), strict=True)
             lines += [f"{replay.start},{place},{number + 1},{hit}\n" for place, (number, hit) in enumerate(read, 1)]
         (folder / "curves.csv").write_text("".join(lines), encoding="utf-8")
+
+
+def protocol(
+    records: Files,
+    columns: RecordOptions,
+    stop: StoppingOptions,
+    richness: Richness = 0,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write the plan of a screening in a paragraph, to be registered before it begins."""
+    from corank_lab.screening.methods import protocol_paragraph
+    from corank_lab.screening.stopping import stopping_rule
+
+    files, settings = columns.files(records), stop.settings()
+    n = len(files.records) if files.groups is None else len(files.groups.representatives)
+    hashes = {source.name: source.sha256 for source in files.records.sources}
+    rule = stopping_rule(settings["rule"], n, settings["target"], settings["confidence"])
+    paragraph = protocol_paragraph(n, hashes, rule, seed, richness)
+    emit(as_json, "screen protocol", {"protocol": paragraph}, paragraph)
