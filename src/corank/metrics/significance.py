@@ -35,16 +35,6 @@ def wilcoxon(differences: ArrayLike) -> float:
     return float(stats.wilcoxon(values).pvalue) if values.any() else 1.0
 
 
-def rank_balance(differences: ArrayLike) -> float:
-    """Return the rank-biserial correlation of paired differences, the direction of Wilcoxon's test."""
-    from scipy import stats
-
-    values = np.asarray(differences, dtype=np.float64)
-    values = values[values != 0.0]
-    ranks = stats.rankdata(np.abs(values))
-    return float(np.sign(values) @ ranks / ranks.sum()) if len(values) else 0.0
-
-
 def holm(p_values: ArrayLike) -> Floats:
     """
     Adjust p-values for multiple tests (Holm, 1979).
