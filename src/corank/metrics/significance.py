@@ -193,19 +193,7 @@ class PairedTests(list[PairedTest]):
     """
 
     def __repr__(self) -> str:
-        if not self:
-            return "no tests"
-        table = self._table()
-        cells = [table.columns, *(tuple(table.texts(row)) for row in table.rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(
-                f"{text:>{width}}" if table.is_number(i) else f"{text:<{width}}"
-                for i, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in cells
-        ]
-        return "\n".join([*lines, table.note])
+        return self._table().plain() if self else "no tests"
 
     def _table(self) -> ReportTable:
         formats = {"metric": "", "base": "", "other": "", "base mean": ".4f", "other mean": ".4f"}

@@ -171,7 +171,7 @@ def member_weights(values: Floats) -> Floats:
     """Return w of each method; values are (n_methods, n_rows)."""
     known = values[:, ~np.isnan(values).any(axis=0)]
     if not known.size:
-        return np.eye(len(values))[0]
+        return np.asarray(np.eye(len(values))[0])
     gaps = known[np.argmax(known.mean(axis=1))] - known
     errors = gaps.std(axis=1) / np.sqrt(known.shape[1])
     unit = float(np.median(errors[errors > 0.0])) if errors.any() else 1.0
