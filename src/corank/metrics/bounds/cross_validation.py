@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pickle import PicklingError
 from typing import Any, Literal
 
 import numpy as np
@@ -177,12 +178,22 @@ class DistanceScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike) -> float:
         """Score a model that was fitted without the queries of X."""
-        params = repr(sorted(estimator.get_params().items()))
-        if params not in self._ranks:
-            self._ranks[params] = self._rank(fit_with_qid(estimator, *self._judged))
-        distances = list_distances(self._ranks[params], self._rank(estimator), self._queries)
+        distances = list_distances(self._ranks_of_all(estimator), self._rank(estimator), self._queries)
         errors, _ = list_errors(predict_with_qid(estimator, X, qid), np.asarray(y, dtype=np.float64), np.asarray(qid))
         return -float(errors.mean()) - float(distances.mean())
+
+    def _ranks_of_all(self, estimator: Any) -> Floats:
+        """Return the ranks by the model of all judged queries; it is fitted once for parameters that can be pickled."""
+        from joblib import hash as hash_of
+        from sklearn import clone
+
+        try:
+            key = hash_of(clone(estimator))
+        except (PicklingError, TypeError, AttributeError):  # such as a kernel that is a lambda
+            return self._rank(fit_with_qid(estimator, *self._judged))
+        if key not in self._ranks:
+            self._ranks[key] = self._rank(fit_with_qid(estimator, *self._judged))
+        return self._ranks[key]
 
     def _rank(self, model: Any) -> Floats:
         queries = self._queries
