@@ -37,7 +37,7 @@ from corank.data.query_splits import Fold, QueryKFold
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import take_rows
 from corank.errors import InputError
-from corank.metrics.bounds.bound import Bound, hoeffding_end
+from corank.metrics.bounds.kpartite import Bound, hoeffding_end
 from corank.metrics.conventions import CONVENTIONS
 from corank.metrics.judgements import Judgements, ratio
 from corank.metrics.measures import pair_counts
