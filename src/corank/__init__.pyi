@@ -15,7 +15,7 @@ from corank.base.kernels.views import View as View
 from corank.base.priors import ColumnMean as ColumnMean
 from corank.base.query_scaler import QueryScaler as QueryScaler
 from corank.base.search import QuerySearchCV as QuerySearchCV
-from corank.base.suggestions.suggest import suggest as suggest
+from corank.base.suggestions import suggest as suggest
 from corank.clicks.pairwise import PDGD as PDGD
 from corank.comparison.study import compare as compare
 from corank.data.io.read import read as read

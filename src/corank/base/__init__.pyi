@@ -39,10 +39,8 @@ from corank.base.solvers.least_squares import squared_views as squared_views
 from corank.base.solvers.smooth_losses import MAX_PAIRS as MAX_PAIRS
 from corank.base.solvers.smooth_losses import smooth_loss as smooth_loss
 from corank.base.solvers.solution import Solution as Solution
-from corank.base.suggestions.curve import JudgingCurve as JudgingCurve
-from corank.base.suggestions.curve import judging_curve as judging_curve
-from corank.base.suggestions.suggest import STRATEGIES as STRATEGIES
-from corank.base.suggestions.suggest import Pool as Pool
-from corank.base.suggestions.suggest import suggest as suggest
+from corank.base.suggestions import STRATEGIES as STRATEGIES
+from corank.base.suggestions import Pool as Pool
+from corank.base.suggestions import suggest as suggest
 
 __all__: list[str]
