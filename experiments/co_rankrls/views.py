@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.pairs.factors import drawn_weight
+from corank.base.pairs.losses import drawn_weight
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.metrics import evaluate

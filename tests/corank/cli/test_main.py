@@ -213,5 +213,5 @@ def test_an_option_of_the_last_version_works_with_one_sentence(tmp_path, monkeyp
         said = capsys.readouterr()
         assert stop.value.code == 0, said.err
         assert ("--unscored is now --unjudged; the old name is removed in 0.4." in said.err) == is_old
-    contents = {(tmp_path / f"{number}").read_bytes() for number in range(3)}
+    contents = {(tmp_path / f"{number}").read_bytes() for number in range(2)}
     assert len(contents) == 1

@@ -23,10 +23,9 @@ from corank.base.pairs.losses import Loss
 from corank.core.labels.constraints import Conversion, LabelTargets, label_hessian_products, label_losses
 from corank.core.labels.online import MASS, N_ENTRIES, DescentPlan, DescentState, descend_labels, last_weights
 from corank.core.random import alias_table, seed_state
-from corank.core.rows.access import as_core_rows
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows, as_core_rows
 from corank.core.threads import parallel_map, threads_for
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import warn

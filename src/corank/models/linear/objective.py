@@ -16,8 +16,7 @@ from corank.core.pairs import steps as sgd_parts
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import Examples, RowIndex
 from corank.core.random import alias_table
-from corank.core.rows.access import as_core_rows
-from corank.core.rows.scaled import plain
+from corank.core.rows.access import as_core_rows, plain
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 

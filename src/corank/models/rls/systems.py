@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.features import stack_features
+from corank.base.kernels.basis import Basis, stack_features
 from corank.base.solvers.penalty import alpha_of, freedom
 from corank.data.ranking import RankingData
 from corank.models.rls.accuracy import UNIT, ErrorScales, LeaveOutScores

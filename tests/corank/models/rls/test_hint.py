@@ -7,8 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap
 from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.errors import UsageWarning
@@ -54,8 +53,8 @@ def test_a_hint_is_given_where_a_kernel_helps_and_only_there():
 def _scaled(X: np.ndarray, y: np.ndarray) -> RankingData:
     from dataclasses import replace
 
-    from corank.core.rows.scaled import ScaledRows
-    from corank.data.column_scales import column_factors
+    from corank.core.rows.access import ScaledRows
+    from corank.data.columns import column_factors
 
     data = RankingData.of(X, y, QID)
     return replace(data, X=ScaledRows(data.X, column_factors(data)))
