@@ -20,18 +20,25 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from corank import make_ranking
 from corank.data.io.letor_reader import read_letor
 from corank.data.io.text import open_text
+from corank.models.fusion.lists import RetrievedLists
 from experiments.datasets import jester as jester_data
 from experiments.datasets import movielens as movielens_data
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import read_parts
 from experiments.datasets.reuters import read_modapte
 from experiments.datasets.smart import read_topics
+from experiments.fusion.problems import CORE, runs_of
 from experiments.label_ranking.sets import read_multilabel, read_rankings
 
 Floats = NDArray[np.float64]
 
 # rows of a query, test queries and training queries at most
 MOST_ROWS, MOST_TEST, MOST_TRAIN = 40, 120, 300
+# lexical, neural and duet runs of TREC DL 2019
+EIGHT_OF_2019 = (
+    "bm25tuned_p", "UNH_bm25", "ms_duet_passage", "srchvrs_ps_run1", "TUW19-p1-f", "bm25base_ax_p", "idst_bert_p1",
+    "ICT-CKNRM_B50",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +261,15 @@ def _texts(name: str) -> Rows:
     return Rows(np.concatenate(X), np.concatenate(y), np.concatenate(qid), (0,))
 
 
+def _runs(year: str, names: tuple[str, ...]) -> Rows:
+    """Return judged documents that some of eight runs found; a column is the scores of a run, its lowest if absent."""
+    problem = runs_of(year, names)
+    lists = RetrievedLists.of(problem.X, problem.qid)
+    filled = np.where(np.isnan(problem.X), lists.lowest[lists.queries.codes], problem.X)
+    kept = ~np.isnan(problem.y)
+    return _capped(Rows(np.nan_to_num(filled)[kept], problem.y[kept], problem.qid[kept], tuple(range(len(names)))))
+
+
 def reuters() -> Rows:
     """Return topics as queries of a few stories; the rows are stories that share words with them."""
     stories, rng = read_modapte(), np.random.default_rng(7)
@@ -331,6 +347,9 @@ JUDGING: dict[str, Callable[[], Rows]] = {
     "fireman": lambda: _ordinal("fireman_example"),
     "steps": steps,
     "linear": linear,
+    "MED": lambda: _texts("med"),
+    "DL 2019": lambda: _runs("trec_dl2019", EIGHT_OF_2019),
+    "DL 2021": lambda: _runs("trec_dl2021", CORE),
 }
 
 

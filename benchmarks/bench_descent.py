@@ -35,8 +35,7 @@ from corank.core.rows.access import ScaledRows
 from corank.data import write_store
 from corank.data.columns import column_factors
 from corank.data.queries import Queries
-from corank.models.linear.descent import ParallelDescent
-from corank.models.linear.objective import DescentProblem, Objective, columns_of_views
+from corank.models.linear.descent import DescentProblem, Objective, ParallelDescent, columns_of_views
 
 FIRST_FIT = """
 import time

@@ -19,6 +19,7 @@ from experiments.options import ExperimentOptions
 EXPERIMENTS = {
     "bounds": "experiments.bounds.run",
     "bounds-coverage": "experiments.bounds.coverage",
+    "bounds-selection": "experiments.bounds.selection",
     "cheap-judges": "experiments.cheap_judges.run",
     "clicks": "experiments.clicks.run",
     "co-rankrls": "experiments.co_rankrls.run",

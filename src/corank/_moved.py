@@ -35,7 +35,6 @@ _RENAMED = {
     "OnTop": "corank.base.ResidualRanker",
     "Smooth": "corank.base.NeighborSmoother",
     "Summary": "corank.models.PairSums",
-    "potential": "corank.models.lambda_cost",
     "simulate": "corank.clicks.simulate_clicks",
     "summarise": "corank.deploy.pair_sums",
 }
@@ -47,7 +46,6 @@ IN_FOLDERS = {
     "corank.base.OnTop": _RENAMED["OnTop"],
     "corank.base.Smooth": _RENAMED["Smooth"],
     "corank.data.Collection": _RENAMED["Collection"],
-    "corank.models.potential": _RENAMED["potential"],
     "corank.clicks.simulate": _RENAMED["simulate"],
     "corank.deploy.summarise": _RENAMED["summarise"],
     "corank.deploy.distributed.summarise": _RENAMED["summarise"],
@@ -65,6 +63,7 @@ _GONE = {
     "evaluate_parts rank_parts": "use corank.deploy.predict_parts, and corank.evaluate on its scores",
     "fit_trees": "use lightgbm.DaskLGBMRanker",
     "plot_lambda": "print corank.models.check_lambda(...) instead",
+    "potential lambda_cost": "corank.models.check_lambda(...) says whether there is a cost",
 }
 GONE = {name: sentence for names, sentence in _GONE.items() for name in names.split()}
 """Names that were removed in 0.3, and what to do instead."""

@@ -133,9 +133,6 @@ LEARNERS: dict[str, Case] = {
     ),
     "BM25": _rows(BM25, lambda model, X: model.fit(X), lambda model, X: model.predict(X), _COUNTS),
     "CalibratedLabelRanker": _labels(CalibratedLabelRanker, _RANKS),
-    "CalibratedLabelRanker sgd": _labels(
-        lambda: CalibratedLabelRanker("hinge", solver="sgd", n_steps=500, random_state=0), _CLASSES
-    ),
     "OnlineLabelRanker": _labels(lambda: OnlineLabelRanker(random_state=0), _CLASSES),
     "OnlineLabelRanker kernel": _labels(lambda: OnlineLabelRanker(kernel="gaussian", random_state=0), _RANKS),
     "NeighborLabelRanker": _labels(NeighborLabelRanker, _RANKS),

@@ -20,7 +20,7 @@ from corank.core.rows.access import ScaledRows
 from corank.core.rows.blocks import MINMAX, ZSCORE, scale_blocks
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.columns import column_factors
-from corank.data.queries import Queries
+from corank.data.queries import Queries, qid_of_index
 from corank.data.ranking import RankingData
 from corank.data.routing import how_to_pass_qid
 from corank.data.rows import as_objects, as_rows, is_table
@@ -73,14 +73,14 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None, *, qid: ArrayLike | None = None) -> Self:
         """Remember the columns and the number of queries."""
         check_parameters(self)
-        rows = self._dense(X)
+        rows, qid = self._dense(X), qid_of_index(X, qid)
         n_queries = None if qid is None else len(Queries.of(qid, len(rows)))
         return install(self, None, {**note_columns(X, rows), "n_queries_": n_queries})
 
     def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[Any]:
         """Scale rows by the rows of their own query, in X's precision."""
         check_is_fitted(self)
-        rows = self._dense(X)
+        rows, qid = self._dense(X), qid_of_index(X, qid)
         check_columns(self, X, rows)
         if qid is None:
             self._require_one_query()

@@ -114,13 +114,14 @@ def leaderboard(
 def _show(board: Leaderboard, following: list[Any], p_better: float | None, pair: tuple[str, str] | None) -> None:
     """Print the table, what the votes decide, judges and next votes."""
     from corank.cli.output import make_console, show
+    from corank.models.votes import board_table, judge_table, sentences
 
     console = make_console()
-    show(board.table(), console)
-    for sentence in board.sentences():
+    show(board_table(board), console)
+    for sentence in sentences(board):
         console.print(sentence)
     if board.judges_:
-        show(board.judge_table(), console)
+        show(judge_table(board), console)
     if p_better is not None and pair is not None:
         console.print(f"{pair[0]} is better than {pair[1]} with probability {p_better:.3f}.")
     if following:
@@ -130,12 +131,14 @@ def _show(board: Leaderboard, following: list[Any], p_better: float | None, pair
 
 def _record(board: Leaderboard, following: list[Any], p_better: float | None) -> dict[str, Any]:
     """Return the result as JSON fields."""
+    from corank.models.votes import judge_table, sentences
+
     header, *rows = board.rows()
     items = [
         {"item": row[0]} | {str(name): float(str(cell)) for name, cell in zip(header[1:], row[1:], strict=True)}
         for row in rows
     ]
-    judges = board.judge_table()
+    judges = judge_table(board)
     return {
         "level": board.level, "n_votes": len(board.votes_), "n_ties": board.votes_.n_ties,
         "n_both_bad": board.votes_.n_both_bad, "items": items, "win_matrix": board.win_matrix().round(6),
@@ -144,5 +147,5 @@ def _record(board: Leaderboard, following: list[Any], p_better: float | None) ->
         "dispersion": board.dispersion_,
         "judges": [dict(zip(judges.columns, row, strict=True)) for row in judges.rows],
         "next": [{"first": a, "second": b, "judge": who} for a, b, who in following], "p_better": p_better,
-        "notes": board.sentences(),
+        "notes": sentences(board),
     }  # fmt: skip

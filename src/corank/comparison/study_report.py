@@ -226,7 +226,9 @@ MAX_INTERVALS, MAX_COLUMNS, N_NEXT = 40, 12, 5
 
 def leaderboard_page(board: Leaderboard, title: str, command: str = "") -> str:
     """Return one self-contained HTML page."""
-    first, *rest = board.sentences()
+    from corank.models.votes import board_table, judge_table, sentences
+
+    first, *rest = sentences(board)
     votes = board.votes_
     counts = (
         ("votes", f"{len(votes):,}"), ("items", str(len(board.items_))), ("ties", f"{votes.n_ties:,}"),
@@ -234,14 +236,16 @@ def leaderboard_page(board: Leaderboard, title: str, command: str = "") -> str:
         ("groups", str(len(votes.groups) or "none")),
     )  # fmt: skip
     sections = [
-        part("result", "Leaderboard", [paragraph(first, "verdict"), facts(counts), _intervals(board), board.table()]),
+        part(
+            "result", "Leaderboard", [paragraph(first, "verdict"), facts(counts), _intervals(board), board_table(board)]
+        ),
         part("wins", "Win probabilities", [_matrix(board)]),
         part(
             "groups",
             "Items that cannot be told apart",
             [bullets([", ".join(group) for group in board.groups_])],
         ),
-        part("judges", "Judges", [board.judge_table()] if board.judges_ else []),
+        part("judges", "Judges", [judge_table(board)] if board.judges_ else []),
         part("next", "Next votes", [_next(board)]),
         part("notes", "Notes", [bullets(rest)] if rest else []),
         part("repeat", "How to repeat", [code(command)] if command else []),

@@ -19,7 +19,8 @@ def how_to_pass_qid() -> str:
         return "pass qid, one query id per row"
     return (
         "pass qid, one query id per row; pipelines, searches and cross-validation pass it on only after "
-        "sklearn.set_config(enable_metadata_routing=True), corank.QuerySearchCV always"
+        "sklearn.set_config(enable_metadata_routing=True), corank.QuerySearchCV always, and a DataFrame whose index is "
+        "named 'qid' carries it through all of them"
     )
 
 
@@ -79,6 +80,8 @@ def _predict(estimator: Any, X: Any, qid: ArrayLike | None, prior: ArrayLike | N
 
 def predicts_by_qid(estimator: Any) -> bool:
     """Return whether ``predict`` uses query ids; otherwise rows can be scored one by one."""
+    if getattr(estimator, "scores_rows_alone", False):
+        return False
     if not hasattr(estimator, "get_metadata_routing"):  # a scorer of rows, or an estimator that cannot request anything
         return False
     import sklearn

@@ -173,7 +173,7 @@ COMMANDS = Commands(
         "Judge": (
             Verb(records, "Read, check and convert records.", "records records.csv --duplicates --output records.ris"),
             SCREEN,
-            Verb(prefer, "Order items by pairwise questions.", "prefer items.csv --simulate grade"),
+            Verb(prefer, "Order items by pairwise questions.", "prefer items.csv"),
             LAB,
         ),
         "Search and clicks": (

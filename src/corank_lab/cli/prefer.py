@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import Force, Json, KeepFormulas, Seed, emit, list_choices, make_console, print_json, table_fields
+from corank.cli import Force, Json, KeepFormulas, Seed, emit, list_choices, make_console
 from corank.console import printable
 from corank.errors import InputError
 from corank.parameters import PAIR_STRATEGIES
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from corank.data import Items
-    from corank.tables import ReportTable
     from corank_lab.preferences import (
         PairwiseAnswer,
         PreferenceJournal,
         PreferenceProgress,
-        PreferenceReplay,
         PreferenceSession,
         Question,
         Ranking,
@@ -58,28 +56,19 @@ def prefer(
         Path | None,
         typer.Option(help="Write the ranking by all judges' answers to this .csv, and exit.", show_default=False),
     ] = None,
-    simulate: Annotated[
-        str | None, typer.Option(help="Replay sessions, with this column of grades as the judge.", show_default=False)
-    ] = None,
-    starts: Annotated[int, typer.Option(min=1, help="Number of replays, each with another seed.")] = 5,
-    questions: Annotated[int, typer.Option(min=1, help="Maximum number of questions of a replay.")] = 200,
     seed: Seed = 0,
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Rank items: compare two at a time with a key. The most informative pair is asked next."""
-    if simulate is not None and export is not None:
-        raise InputError("--simulate and --export cannot be combined; pass one of them.")
-    if as_json and simulate is None and export is None:
-        raise InputError("--json works with --simulate or --export only; leave it out to answer questions.")
+    if as_json and export is None:
+        raise InputError("--json works with --export only; leave it out to answer questions.")
     if str(items) == "-":
         raise InputError("ITEMS is - (standard input), which is needed for the keys; pass the name of a file.")
     columns = None if features is None else [item.strip() for item in features.split(",") if item.strip()]
     reading, asking = {"name": name, "features": columns}, {"strategy": strategy, "tol": tol}
-    if simulate is not None:
-        _simulate(items, {**reading, "judged": simulate}, starts, {**asking, "n_questions": questions}, as_json)
-    elif export is not None:
+    if export is not None:
         _export(items, reading, export, force, as_json, keep_formulas)
     else:
         _ask(items, reading, judge, {**asking, "repeat": repeat, "random_state": seed})
@@ -185,53 +174,6 @@ def _rankings(
     result = model.learn_judges(judges)
     by_judge = {judge: Ranking.of(result.of(number)) for number, judge in enumerate(judges)}
     return Ranking.of(result.overall), by_judge, dict(zip(judges, result.weights.round(4).tolist(), strict=True))
-
-
-def _simulate(path: Path, reading: Options, starts: int, asking: Options, as_json: bool) -> None:
-    from corank.cli import make_console, show
-    from corank.data import read_items
-    from corank.progress import progress
-    from corank_lab.preferences import simulate
-
-    items, y = read_items(path, **reading)
-    with progress(2 * starts * asking["n_questions"], "questions") as advance:
-        chosen = simulate(items, y, starts, advance=advance, **asking)
-        longest = max(map(len, chosen))
-        random = simulate(items, y, starts, strategy="random", n_questions=longest, advance=advance)
-    n = len(items)
-    title = f"{path.name}: {n} items, {n * (n - 1) // 2} pairs, judged by {reading['judged']}"
-    table = _replay_table(title, chosen, random)
-    if as_json:
-        print_json("prefer", {"table": table_fields(table)})
-    else:
-        show(table, make_console())
-
-
-def _replay_table(title: str, chosen: list[PreferenceReplay], random: list[PreferenceReplay]) -> ReportTable:
-    """Disagreement after 1, 2, 5, 10, ... questions, means over the replays."""
-    import numpy as np
-
-    from corank.tables import ReportTable
-
-    stops = [len(replay) for replay in chosen]
-    marks = [mark for power in range(6) for mark in (10**power, 2 * 10**power, 5 * 10**power) if mark < max(stops)]
-
-    curves = ((chosen, "disagreement"), (random, "disagreement"), (chosen, "expected_disagreement"))
-
-    def mean(replays: list[PreferenceReplay], curve: str, n: int) -> float:
-        return float(np.mean([getattr(replay, curve)[min(n, len(replay)) - 1] for replay in replays]))
-
-    rows = tuple((mark, *(mean(*curve, mark) for curve in curves)) for mark in (*marks, max(stops)))
-    return ReportTable(
-        title,
-        ("questions", "disagreement", "random questions", "expected"),
-        rows,
-        digits=3,
-        note=(
-            f"Shares of all pairs in the wrong order, means of {len(chosen)} replays, which stopped after {min(stops)} "
-            f"to {max(stops)} questions; expected is the model's own estimate."
-        ),
-    )
 
 
 KEYS = {"l": "left", "r": "right", "e": "equal", "=": "equal", "s": "skip", "u": "undo", "q": "quit"}

@@ -160,11 +160,6 @@ class GradingFeatures(NamedTuple):
     prior: str | None
 
 
-def own_columns(task: GradingTask) -> list[str]:
-    """Return the numeric columns of a task besides the score of a search engine."""
-    return [column for column in task.columns if column.casefold() not in SCORES]
-
-
 def grading_features(task: GradingTask, *, use_texts: bool = True) -> GradingFeatures:
     """
     Return the features of all documents: numeric columns, the given order, and words that query and text share.

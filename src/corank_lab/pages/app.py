@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -239,7 +240,12 @@ def _endpoint(site: Site, route: Route) -> Endpoint:
         await run_in_threadpool(_permit, page, route.permission)
         if route.method not in SAFE:
             await _read_form(page)
-        return await run_in_threadpool(route.page, page)
+        try:
+            return await run_in_threadpool(route.page, page)
+        except Exception:
+            if page.project is None or await run_in_threadpool(site.store.project, page.project.id) is not None:
+                raise
+            raise HTTPError(404) from None  # another request deleted the project meanwhile
 
     return endpoint
 
@@ -276,6 +282,9 @@ OTHER_ERROR = ("That did not work", "The request was not understood. Go back, re
 
 def _refuse(page: PageRequest, error: HTTPError) -> Response:
     (title, message), cause = ERRORS.get(error.status, OTHER_ERROR), error.__cause__
+    if error.status == 404 and page.judge is None:  # an address without a route: who is here sees the way back
+        with suppress(HTTPError, DatabaseError):
+            _permit(page, Permission.MEMBER)
     if isinstance(cause, DatabaseError):
         title, message = "The database cannot be used now", error.sentence
         message += "" if isinstance(cause, LostError) else " Answers that were saved before are safe."

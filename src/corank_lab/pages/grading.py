@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -19,7 +20,6 @@ from corank_lab.grading.export import (
     GradingFeatures,
     as_features,
     grading_features,
-    own_columns,
 )
 from corank_lab.grading.reading import read_grading_task
 from corank_lab.grading.session import ORDERS, AlphaInterval, GradingSession, alpha_interval
@@ -80,7 +80,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         ),
         Setting(
             "use_texts", True, "flag", "Learn also from the words of query and text",
-            "“Train and compare” tries numeric columns with and without texts, and keeps the better.",
+            "Otherwise “Train and compare” learns from numeric columns and the given order only.",
         ),
         Setting("index", "documents", "text", "Index", "Name of the index in the file for Elasticsearch."),
     )  # fmt: skip
@@ -93,7 +93,6 @@ class GradeWorkspace(Workspace):  # noqa: D101
             self.task, GradingScale.of_lines(self.setting("scale")), order=self.setting("order"),
             depth=int(self.setting("depth")), overlap=int(self.setting("judges")), shared=self.setting("shared"),
         )  # fmt: skip
-        self._computed: dict[bool, GradingFeatures] = {}
         self._alpha: tuple[int, AlphaInterval] | None = None
         if self.session.order == "model":
             self.background.request()
@@ -329,28 +328,12 @@ class GradeWorkspace(Workspace):  # noqa: D101
         if reason:
             raise InputError(reason)
         rows = [(self.task.queries[document.query].id, document.id) for document in self.task.documents]
-        training.start(self.store, self.project, self._feature_sets, y, rows, n_answers)
+        training.start(self.store, self.project, lambda: self.features, y, rows, n_answers)
 
-    @property
+    @cached_property
     def features(self) -> GradingFeatures:
-        """Features of all documents: those of the model that was trained last, else all."""
-        result = training.last_result(self.store, self.project.id)
-        sets = self._feature_sets()
-        return sets.get(result["kept"] if result else "", list(sets.values())[-1])
-
-    def _feature_sets(self) -> dict[str, GradingFeatures]:
-        """Return the sets of features that training tries, by name."""
-        if not self.setting("use_texts"):
-            return {"numbers": self._features(False)}
-        if not own_columns(self.task):
-            return {"texts": self._features(True)}
-        alone, both = self._features(False), self._features(True)
-        return {"numbers": alone, **({"numbers and texts": both} if both.columns != alone.columns else {})}
-
-    def _features(self, use_texts: bool) -> GradingFeatures:
-        if use_texts not in self._computed:
-            self._computed[use_texts] = grading_features(self.task, use_texts=use_texts)
-        return self._computed[use_texts]
+        """Features of all documents; computing them may take seconds."""
+        return grading_features(self.task, use_texts=self.setting("use_texts"))
 
     def _last_training(self) -> dict[str, Any] | None:
         result = training.last_result(self.store, self.project.id)

@@ -8,7 +8,8 @@ are lists, and addresses that begin with http:// or https:// are links. There is
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
@@ -47,26 +48,14 @@ def rich(text: str) -> Markup:
     """
     blocks = []
     for part in re.split(r"\n\s*\n", clean(text).strip()):
-        lines: list[str] = []
-        bullets: list[str] = []
-        for line in part.split("\n"):
-            result = _BULLET.match(line)
-            if result:
-                if lines:
-                    blocks.append(_paragraph(lines))
-                    lines = []
-                bullets.append(line[result.end() :])
-            elif bullets and line.startswith((" ", "\t")):
-                bullets[-1] += " " + line.strip()
-            else:
-                if bullets:
-                    blocks.append(_list(bullets))
-                    bullets = []
-                lines.append(line)
-        if lines and any(line.strip() for line in lines):
-            blocks.append(_paragraph(lines))
-        if bullets:
-            blocks.append(_list(bullets))
+        whole = re.sub(r"\n[ \t]+(?![-*•\s])", " ", part)  # an indented line continues the one before
+        for is_list, group in groupby(whole.split("\n"), lambda line: _BULLET.match(line) is not None):
+            lines = [_inline(_BULLET.sub("", line, count=1) if is_list else line) for line in group]
+            if is_list:
+                items = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)
+                blocks.append(Markup("<ul>{}</ul>").format(items))
+            elif any(line.strip() for line in lines):
+                blocks.append(Markup("<p>{}</p>").format(Markup("<br>").join(lines)))
     return Markup("\n").join(blocks)
 
 
@@ -75,43 +64,28 @@ def link(address: str) -> Markup:
     return _inline(clean(address).strip())
 
 
-def _paragraph(lines: list[str]) -> Markup:
-    return Markup("<p>") + Markup("<br>").join(_inline(line) for line in lines) + Markup("</p>")
-
-
-def _list(bullets: list[str]) -> Markup:
-    return (
-        Markup("<ul>")
-        + Markup("").join(Markup("<li>{}</li>").format(_inline(bullet)) for bullet in bullets)
-        + Markup("</ul>")
-    )
-
-
 def _inline(text: str) -> Markup:
-    parts: list[Markup] = []
-    i = 0
-    for result in _LINK.finditer(text):
-        parts.append(_marks(text[i : result.start()]))
-        parts.append(
-            Markup('<a href="{0}" rel="noopener noreferrer nofollow" target="_blank">{0}</a>').format(result[0])
-        )
-        i = result.end()
-    parts.append(_marks(text[i:]))
-    return Markup("").join(parts)
+    opened = Markup('<a href="{0}" rel="noopener noreferrer nofollow" target="_blank">{0}</a>')
+    return _each(_LINK, text, lambda match: opened.format(match[0]), lambda part: _each(_MARKS, part, _mark))
 
 
-def _marks(text: str) -> Markup:
-    parts: list[Markup] = []
-    i = 0
-    for result in _MARKS.finditer(text):
-        parts.append(escape(text[i : result.start()]))
-        tag, inner = next(
-            (tag, inner) for tag, inner in zip(("code", "strong", "em"), result.groups(), strict=True) if inner
-        )
-        parts.append(Markup(f"<{tag}>{{}}</{tag}>").format(inner))
-        i = result.end()
-    parts.append(escape(text[i:]))
-    return Markup("").join(parts)
+def _mark(match: re.Match[str]) -> Markup:
+    tag, inner = next(pair for pair in zip(("code", "strong", "em"), match.groups(), strict=True) if pair[1])
+    return Markup(f"<{tag}>{{}}</{tag}>").format(inner)
+
+
+def _each(
+    pattern: re.Pattern[str],
+    text: str,
+    make: Callable[[re.Match[str]], Markup],
+    other: Callable[[str], Markup] = escape,
+) -> Markup:
+    """Return what `make` returns for each match, and `other` for the parts between them."""
+    parts, end = [], 0
+    for match in pattern.finditer(text):
+        parts += [other(text[end : match.start()]), make(match)]
+        end = match.end()
+    return Markup("").join([*parts, other(text[end:])])
 
 
 MAX_AUTHORS = 12
@@ -140,13 +114,7 @@ def highlight(text: str, words: Mapping[str, Sequence[str]]) -> Markup:
     if not given:
         return escape(text)
     pattern = re.compile("|".join(f"(?P<{side}>{part})" for side, part in given), re.IGNORECASE)
-    parts: list[Markup] = []
-    i = 0
-    for result in pattern.finditer(text):
-        parts.append(escape(text[i : result.start()]))
-        parts.append(Markup('<mark class="{}">{}</mark>').format(result.lastgroup, result[0]))
-        i = result.end()
-    return Markup("").join([*parts, escape(text[i:])])
+    return _each(pattern, text, lambda match: Markup('<mark class="{}">{}</mark>').format(match.lastgroup, match[0]))
 
 
 def record_values(unique: UniqueRecords, number: int, words: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def add_project(page: PageRequest) -> Response:
         upload.update(f"\n{part}".encode("utf-8", "replace"))
     id = upload.hexdigest()[:24]
     if kind == ANY and files:
-        imports.add_import(store, id, ANY, name, files)
+        imports.add_import(store, id, ANY, name or one_line(files[0].name.split(".")[0], 100), files)
         return page.go(f"/imports/{id}")
     try:
         project = imports.read_small(store, kinds, kind, name, files, id)
@@ -152,6 +152,8 @@ def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile
     if recognised == SAVED:
         return stored
     upload = sort_upload(stored)
+    if not upload.tables:
+        return stored
     tables = []
     for number, (file, preview) in enumerate(zip(upload.tables, previews, strict=True)):
         roles = {}

@@ -253,7 +253,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         return next((item for item in reversed(kept) if set(item[1][:2]) == set(pair)), None)
 
     def _number(self, text: str | None) -> int:
-        if text is None or not text.isascii() or not text.isdigit() or int(text) >= len(self.items):
+        if text is None or not re.fullmatch("[0-9]{1,9}", text) or int(text) >= len(self.items):
             raise InputError("the form names an item that this project does not have; reload the page.")
         return int(text)
 

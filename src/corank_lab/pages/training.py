@@ -11,7 +11,7 @@ import json
 import os
 import shlex
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -73,8 +73,7 @@ def last_result(store: Database, project: str) -> dict[str, Any] | None:
         numbers = {name: int(values[name]) for name in ("n_answers", "n_grades", "n_queries")}
         return {
             **numbers, "time": values["time"], "verdict": str(values["verdict"]),
-            "has_model": bool(values["has_model"]), "kept": str(values.get("kept", "")),
-            "used": str(values.get("used", "")),
+            "has_model": bool(values["has_model"]), "used": str(values.get("used", "")),
         }  # fmt: skip
     except (LookupError, TypeError, ValueError, RecursionError):  # the file of a saved project may hold anything
         return None
@@ -91,7 +90,7 @@ def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
 def start(
     store: Database,
     project: Project,
-    features: Callable[[], Mapping[str, GradingFeatures]],
+    features: Callable[[], GradingFeatures],
     y: np.ndarray[Any, Any],
     rows: Any,
     n_answers: int,
@@ -113,7 +112,7 @@ def _run(
     job: TrainingJob,
     store: Database,
     project: Project,
-    features: Callable[[], Mapping[str, GradingFeatures]],
+    features: Callable[[], GradingFeatures],
     y: Any,
     rows: Any,
     n_answers: int,
@@ -130,33 +129,25 @@ def _run(
 
 
 def _compare(
-    job: TrainingJob, project: Project, sets: Mapping[str, GradingFeatures], y: Any, rows: Any, n_answers: int
+    job: TrainingJob, project: Project, features: GradingFeatures, y: Any, rows: Any, n_answers: int
 ) -> dict[str, tuple[str, bytes]]:
-    """Compare rankers on each set of features, and keep the set whose recommended ranker has the best mean."""
-    from corank.comparison import compare, quality, study_html
+    from corank.comparison import compare, study_html
     from corank.data import Dataset, as_texts
 
     qid, docids = (as_texts([row[i] for row in rows]) for i in (0, 1))
     graded = ~np.isnan(y)
+    data = Dataset(features.X, y, list(features.columns), _qid=lambda: qid, _docids=lambda: docids)
+    prior = [] if features.prior is None else ["--prior", features.prior]
     with TemporaryDirectory(prefix="corank-") as folder, listen_to_progress(job.listen):
-        studies = {}
-        for place, (name, features) in enumerate(sets.items()):
-            data = Dataset(features.X, y, list(features.columns), _qid=lambda: qid, _docids=lambda: docids)
-            prior = [] if features.prior is None else ["--prior", features.prior]
-            studies[name] = compare(
-                X=data, prior=prior[1:] or None, budget=BUDGET / len(sets), folder=Path(folder, str(place)),
-                name=project.name, n_jobs=max(1, min(4, (os.cpu_count() or 2) - 1)),  # a processor for the pages
-                command=shlex.join(["corank", "compare", "features.csv", *prior]),
-            )  # fmt: skip
-        means = {
-            name: quality(study.outcome(study.winner), study.metric) for name, study in studies.items() if study.winner
-        }
-        kept = max(means, key=lambda name: means[name]) if means else next(iter(sets))
-        study = studies[kept]
+        study = compare(
+            X=data, prior=prior[1:] or None, budget=BUDGET, folder=Path(folder, "study"), name=project.name,
+            n_jobs=max(1, min(4, (os.cpu_count() or 2) - 1)),  # a processor for the pages
+            command=shlex.join(["corank", "compare", "features.csv", *prior]),
+        )  # fmt: skip
         about = {
             "time": utc_now(), "n_answers": n_answers, "n_grades": int(graded.sum()),
             "n_queries": len(set(qid[graded])), "verdict": study.verdict, "has_model": study.model is not None,
-            "kept": kept, "used": _used(sets, kept, means, study.metric),
+            "used": _used(features),
         }  # fmt: skip
         files = {
             REPORT: ("text/html", study_html(study).encode()),
@@ -167,21 +158,16 @@ def _compare(
     return files
 
 
-def _used(sets: Mapping[str, GradingFeatures], kept: str, means: Mapping[str, float], metric: str) -> str:
-    """Say what was learnt from, what else was tried, and what the baseline is."""
-    features = sets[kept]
+def _used(features: GradingFeatures) -> str:
+    """Say what was learnt from, and what the baseline is."""
     columns, more = list(features.columns[:MAX_NAMED]), len(features.columns) - MAX_NAMED
     listed = ", ".join([*columns, *([f"{more} more"] if more > 0 else [])])
-    lines = [f"Learnt from: {listed}."]
-    if len(means) > 1:
-        tried = ", ".join(f"{abs(mean):.3f} from {name}" for name, mean in means.items())
-        lines.append(f"{metric}, out of fold: {tried}; the better one is kept.")
-    if features.prior is not None:
-        is_given = features.prior == RANK or features.prior.casefold() in SCORES
-        lines.append(
-            f"“Present order” is the order by {features.prior}, as the files give it."
-            if is_given
-            else f"The files give no order, so “present order” is that by {features.prior}: words that query and text "
-            "share."
-        )
-    return " ".join(lines)
+    if features.prior is None:
+        return f"Learnt from: {listed}."
+    is_given = features.prior == RANK or features.prior.casefold() in SCORES
+    what = (
+        f"is the order by {features.prior}, as the files give it."
+        if is_given
+        else f"is that by {features.prior}, words that query and text share, since the files give no order."
+    )
+    return f"Learnt from: {listed}. “Present order” {what}"

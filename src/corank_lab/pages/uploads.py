@@ -166,6 +166,11 @@ ROLES: dict[str, dict[str, str]] = {
     "compare": {"name": "name", "first": "item_a", "second": "item_b", "winner": "winner", "voter": "judge"},
 }  # fmt: skip
 """Roles that a column may have in each kind of work, and the name that its reader expects."""
+ROWS = {
+    "screen": "each entry is a record", "grade": "each row is a document of a query", "compare": "each row is an item",
+    "votes": "each row is a vote between two items",
+}  # fmt: skip
+"""What was recognised."""
 LEFT_OUT = "none"
 """Role of a column that is left out."""
 
@@ -232,7 +237,8 @@ def preview_file(file: UploadedFile) -> FilePreview:
         tuple(one_line("; ".join(record.get(column, ())), MAX_CELL) for column in columns[:MAX_SHOWN_COLUMNS])
         for record in parsed.records[:N_ROWS]
     )
-    return FilePreview(file.name, parsed.format, columns, rows, roles, parsed.remarks, kind)
+    what = ROWS["votes" if kind == "compare" and looks_like_votes(columns) else kind]
+    return FilePreview(file.name, parsed.format, columns, rows, roles, (what, *parsed.remarks), kind)
 
 
 def with_roles(file: UploadedFile, kind: str, roles: Mapping[str, str]) -> UploadedFile:

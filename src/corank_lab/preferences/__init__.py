@@ -6,17 +6,14 @@ from corank.data import Items, read_items
 from corank_lab.preferences.answers import PairwiseAnswer, PreferenceJournal, Question
 from corank_lab.preferences.ranking import Ranking
 from corank_lab.preferences.session import PreferenceProgress, PreferenceSession
-from corank_lab.preferences.simulate import PreferenceReplay, simulate
 
 __all__ = [
     "Items",
     "PairwiseAnswer",
     "PreferenceJournal",
     "PreferenceProgress",
-    "PreferenceReplay",
     "PreferenceSession",
     "Question",
     "Ranking",
     "read_items",
-    "simulate",
 ]

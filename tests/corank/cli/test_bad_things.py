@@ -36,7 +36,6 @@ COMMANDS = {
     "card": ["card <model.safetensors <test.txt --output >card.html"],
     "explain": [
         "explain <model.safetensors <test.txt --pair 1 2",
-        "explain <model.safetensors <test.txt --pair 1 2 --plot >p.png",
     ],
     "suggest": ["suggest <model.safetensors <train.txt --unjudged -1 --output >n.txt"],
     "screen read": [],  # tests/lab/cli/screening runs it
@@ -53,7 +52,7 @@ COMMANDS = {
         "leaderboard <votes.csv --output >b.csv",
     ],
     "fuse": ["fuse <bm25.run <vectors.run --qrels <judgements.csv --output >f.json"],
-    "prefer": ["prefer <items.csv --simulate grade --starts 1 --questions 3", "prefer <items.csv --export >e.csv"],
+    "prefer": ["prefer <items.csv --export >e.csv"],
     "index": ["index <articles --output >i", "index <articles --add-to <articles.index --output >i"],
     "search": [
         "search <articles.index pump --model <links.safetensors --output >run",

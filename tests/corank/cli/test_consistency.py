@@ -89,7 +89,6 @@ def test_the_example_runs(verb, here, says):
         "replay shown.csv --model model.safetensors --rows rows.csv --bias 1",
         "screen replay records.csv --starts 1",
         "screen report reviewed.csv",
-        "prefer items.csv --simulate grade --starts 1 --questions 3",
         "index articles -o i",
         "search articles.index pump",
         "search articles.index pump -o run",

@@ -150,25 +150,14 @@ def test_questions_to_a_second_judge_say_what_they_depend_on(things, strategy, m
     assert "1 answer" in terminal.text
 
 
-@pytest.mark.long
-def test_a_replay_prints_the_disagreement(things):
-    said = runs(things, "--simulate", "worth", "--starts", 2, "--questions", 12)
-    table = re.findall(r"^ +(\d+) +(0\.\d{3}) +(0\.\d{3}) +(0\.\d{3}) *$", said, flags=re.MULTILINE)
-    assert [int(row[0]) for row in table] == [1, 2, 5, 10, 12]
-    assert float(table[-1][1]) < float(table[0][1])
-    assert "28 pairs, judged by worth" in said
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--simulate", "worth", "--export", "a.csv"], "cannot be combined"),
+        (["--json"], "works with --export only"),
         (["--export", "a.txt"], r"choose a name that ends in \.csv"),
         (["--export", "a.csv"], "no answers for .* yet"),
-        (["--simulate", "wort"], "no column 'wort' .*did you mean 'worth'"),
-        (["--simulate", "story"], "column 'story' does not hold numbers"),
-        (["--simulate", "worth", "--features", "sizes"], "no column 'sizes'"),
-        (["--simulate", "worth", "--tol", "-1"], "tol is -1"),
+        (["--export", "a.csv", "--features", "wort"], "no column 'wort'"),
+        (["--export", "a.csv", "--features", "story"], "column 'story' does not hold numbers"),
     ],
 )
 def test_bad_options_raise(words, message, things, monkeypatch):

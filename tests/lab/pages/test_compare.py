@@ -6,6 +6,7 @@ import csv
 import io
 import re
 import zipfile
+from urllib.parse import urlencode
 
 import pytest
 
@@ -141,6 +142,12 @@ def test_forged_forms_are_refused(store, owner, form):
     assert owner.post(f"{path}/judge", form).status_code == 422
     assert store.answers(path[3:]) == []
     assert owner.get(f"{path}/judge?item=9-1").status_code == 404
+
+
+@pytest.mark.parametrize("item", ["9" * 5000, "1-" + "9" * 5000, "\u0663-4", "0-0", "\x00"])
+def test_an_address_of_no_pair_is_not_found(owner, item):
+    path = new_project(owner)
+    assert owner.get(f"{path}/judge?{urlencode({'item': item})}").status_code == 404
 
 
 def test_hostile_texts_are_shown_as_text(owner):

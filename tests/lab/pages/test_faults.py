@@ -155,3 +155,21 @@ def test_newer_and_foreign_files_are_refused_at_the_start(tmp_path):
     (tmp_path / "corank.db").write_bytes(b"something else" * 100)
     with pytest.raises(RuntimeError, match="is not a sound SQLite database"):
         ServerProcess(tmp_path)
+
+
+def test_a_project_that_is_deleted_while_a_page_is_made_is_not_found(store, owner, monkeypatch):
+    path = new_project(owner)
+
+    def delete(self, id):
+        monkeypatch.undo()
+        self.delete_project(id)
+        return self.payload(id)
+
+    monkeypatch.setattr(SqliteDatabase, "payload", delete)
+    assert owner.get(path).status_code == 404
+
+
+def test_a_page_that_fails_while_its_project_exists_is_an_internal_error(store, owner, monkeypatch):
+    path = new_project(owner)
+    monkeypatch.setattr(SqliteDatabase, "payload", lambda *_: 1 / 0)
+    assert owner.get(path).status_code == 500

@@ -9,7 +9,6 @@ import time
 from functools import partial
 from itertools import product
 
-import numpy as np
 import pytest
 
 from corank import comparison, load, read
@@ -316,35 +315,9 @@ def test_progress_of_training_survives_reloads_and_settings_and_errors_are_shown
     page = words(owner.get(path).text)
     assert "the rows are all equal." in page
     assert "Comparing rankers" not in page
-    (options,) = calls  # the comparison with texts does not begin after an error
-    assert options["X"].names == ["stars"]
-    assert options["prior"] is None
-
-
-@pytest.mark.long
-def test_training_tries_numbers_with_and_without_texts_and_says_so(owner, store, tmp_path, monkeypatch):
-    """The number is noise, the words decide; the files have no order of their own."""
-    lines = [line.rsplit(",", 2) for line in many(6).decode().splitlines()]
-    rng = np.random.default_rng(0)
-    table = "\n".join([",".join(lines[0]), *(f"{one[0]},{rng.normal():.3f},{one[2]}" for one in lines[1:])])
-    tried, compare = [], comparison.compare
-
-    def quick(**options):
-        tried.append(list(options["X"].names))
-        return compare(["rankrls"], folds=2, fractions=(), **options)
-
-    monkeypatch.setattr("corank.comparison.compare", quick)
-    path = new_project(owner, "grade", [("docs.csv", table.encode())])
-    owner.post(f"{path}/train")
-    training.job_of(store, path[3:]).thread.join(300)
-    both = ["stars", "bm25 text", "words text", "length text"]
-    assert tried == [["stars"], both]
-    page = words(owner.get(path).text)
-    assert "Learnt from: stars, bm25 text, words text, length text." in page
-    assert re.search(r"nDCG@10, out of fold: [01]\.\d+ from numbers, [01]\.\d+ from numbers and texts; the", page)
-    assert "“present order” is that by bm25 text" in page
-    assert "mean of 1 columns" not in owner.get(f"{path}/train").text
-    assert owner.get(f"{path}/export/features").text.splitlines()[0].count("text") == 3  # those of the model
+    (options,) = calls
+    assert options["X"].names == ["stars", "bm25 text", "words text", "length text"]
+    assert options["prior"] == ["bm25 text"]
 
 
 @pytest.mark.long
@@ -363,6 +336,7 @@ def test_train_compare_report_and_model(app, owner, store, tmp_path, monkeypatch
     page = words(owner.get(path).text)
     assert "nDCG@10" in page
     assert "From 36 grades of 6 queries" in page
+    assert ("Learnt from: stars" if has_numbers else "“Present order” is that by bm25") in page
     report = owner.get(f"{path}/train")
     assert "RankRLS" in report.text
     policy = report.headers["content-security-policy"]

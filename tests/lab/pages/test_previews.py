@@ -181,3 +181,11 @@ def test_a_saved_project_has_no_roles(owner):
         archive.writestr("answers.jsonl", "")
     place = send(owner, ("saved.zip", content.getvalue()))
     assert owner[0].post(place, {"kind": "project", "role-0-0": "screen.title"}).status_code == 422
+
+
+def test_roles_sent_for_files_without_columns_change_nothing(owner):
+    """A form of another upload, sent for images."""
+    client, _ = owner
+    image = b"\x89PNG\r\n\x1a\n"
+    place = send(owner, ("a.png", image + b"1"), ("b.png", image + b"2"))
+    assert client.post(place, {"kind": "compare", "role-0-0": "compare.name"}).status_code == 303

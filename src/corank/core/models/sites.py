@@ -93,9 +93,11 @@ def tilted(m, v, lo, hi, noise, shares, ratios):  # type: ignore[no-untyped-def]
     """
     For g ~ N(m, v): log P(lo < g + e < hi), where the variance of e is noise · ratios_i with the probability shares_i.
 
-    Also returns its derivatives by m, the variance, lo and hi, minus the second by m (κ), 1 − v κ, and that by noise.
+    Also returns its derivatives by m, v, lo and hi, minus the second by m (κ), that by noise, and 1 − v κ, which is
+    summed without cancellation.
     """
-    log_z, of_m, of_var, of_lo, of_hi, curvature, of_noise, kept = -math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0
+    log_z, of_m, of_var, of_lo, of_hi, curvature, of_noise, kept = -math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    spread = 0.0  # variance of the derivatives by m over the components
     for i in range(len(shares)):
         total = v + noise * ratios[i]
         s = math.sqrt(total)
@@ -103,21 +105,18 @@ def tilted(m, v, lo, hi, noise, shares, ratios):  # type: ignore[no-untyped-def]
         log_i, shift, shrink, left = between(a, b, (hi - lo) / s)
         low = 0.0 if a == -math.inf else -math.exp(-0.5 * a * a - _LOG_ROOT_TWO_PI - log_i) / s
         high = 0.0 if b == math.inf else math.exp(-0.5 * b * b - _LOG_ROOT_TWO_PI - log_i) / s
-        second = (shift * shift - shrink) / total
-        if len(shares) == 1:
-            # without the cancellation of 1 − v κ
-            kept = (noise * ratios[i] + v * left) / total
-            return log_i, shift / s, 0.5 * second, low, high, shrink / total, 0.5 * second * ratios[i], kept
         log_i += math.log(shares[i])
         largest = max(log_z, log_i)
         new = largest + math.log(math.exp(log_z - largest) + math.exp(log_i - largest))
-        before, now = math.exp(log_z - new), math.exp(log_i - new)
-        log_z, of_m = new, before * of_m + now * shift / s
-        of_lo, of_hi = before * of_lo + now * low, before * of_hi + now * high
-        of_var = before * of_var + 0.5 * now * second
-        of_noise = before * of_noise + 0.5 * now * second * ratios[i]
-    curvature = max(of_m * of_m - 2.0 * of_var, 0.0)
-    return log_z, of_m, of_var, of_lo, of_hi, curvature, of_noise, 1.0 - v * curvature
+        # posterior probabilities of the components before, and of this one
+        p, q = math.exp(log_z - new), math.exp(log_i - new)
+        spread = p * spread + p * q * (of_m - shift / s) ** 2
+        second = 0.5 * (shift * shift - shrink) / total
+        log_z, of_m = new, p * of_m + q * shift / s
+        of_var, of_noise = p * of_var + q * second, p * of_noise + q * second * ratios[i]
+        of_lo, of_hi = p * of_lo + q * low, p * of_hi + q * high
+        curvature, kept = p * curvature + q * shrink / total, p * kept + q * (noise * ratios[i] + v * left) / total
+    return log_z, of_m, of_var, of_lo, of_hi, max(curvature - spread, 0.0), of_noise, kept + v * spread
 
 
 @jit
@@ -149,8 +148,8 @@ def matched(mean, c, tau, nu, lo, hi, noise, weight, shares, ratios):  # type: i
 
 
 @jit
-def match_parallel(means, variances, lo, hi, noise, shares, ratios, weight, tau, nu, new_tau, new_nu):  # type: ignore[no-untyped-def]
-    """Update all sites in parallel, to `new_tau` and `new_nu`; return the largest change and the norm of all."""
+def match_sites(means, variances, lo, hi, noise, shares, ratios, weight, tau, nu, new_tau, new_nu):  # type: ignore[no-untyped-def]
+    """Update all sites, to `new_tau` and `new_nu`; return the largest change and the norm of all."""
     largest, squares = 0.0, 0.0
     for k in range(len(tau)):
         new_tau[k], new_nu[k], change = matched(
@@ -158,44 +157,6 @@ def match_parallel(means, variances, lo, hi, noise, shares, ratios, weight, tau,
         )
         largest = max(largest, change)
         squares += change * change
-    return largest, math.sqrt(squares)
-
-
-@jit
-def match_sequential(R, left, right, lo, hi, noise, shares, ratios, weight, tau, nu, step, cov, mu):  # type: ignore[no-untyped-def]
-    """
-    Update sites in sequence, each with a rank-one update of the posterior of w, f = R w; return as `match_parallel`.
-
-    tau, nu (m,), cov (r, r), mu (r,): changed in place.
-    step: damping factor.
-    """
-    r = R.shape[1]
-    a, s = np.empty(r), np.empty(r)
-    largest, squares = 0.0, 0.0
-    for k in range(len(tau)):
-        for j in range(r):
-            a[j] = R[left[k], j] - (R[right[k], j] if right[k] >= 0 else 0.0)
-        c, mean = 0.0, 0.0
-        for i in range(r):
-            total = 0.0
-            for j in range(r):
-                total += cov[i, j] * a[j]
-            s[i] = total
-            c += total * a[i]
-            mean += mu[i] * a[i]
-        c = max(c, 0.0)
-        t, h, change = matched(mean, c, tau[k], nu[k], lo[k], hi[k], noise[k], weight[k], shares, ratios)
-        more_tau, more_nu = step * (t - tau[k]), step * (h - nu[k])
-        largest = max(largest, change)
-        squares += change * change
-        tau[k] += more_tau
-        nu[k] += more_nu
-        factor = 1.0 / (1.0 + weight[k] * more_tau * c)
-        change = factor * weight[k] * (more_nu - more_tau * mean)
-        for i in range(r):
-            mu[i] += change * s[i]
-            for j in range(r):
-                cov[i, j] -= factor * weight[k] * more_tau * s[i] * s[j]
     return largest, math.sqrt(squares)
 
 

@@ -31,14 +31,14 @@ MAX_COUNT = 10**12
 FIRST, TIE, SECOND = 0, 1, 2
 """Outcomes of a vote: the first item wins, neither, the second."""
 _STEMS = ("model", "", "item", "system", "option", "candidate", "player", "variant", "experiment", "run", "design",
-          "name")  # fmt: skip
+          "generator", "name")  # fmt: skip
 _SIDES = (("a", "b"), ("left", "right"), ("1", "2"), ("first", "second"), ("x", "y"))
 _WINNERS = ("winner", "label", "vote", "outcome", "preference", "result", "choice", "verdict", "preferred", "action",
             "judgement", "judgment", "answer", "better", "winnermodel")  # fmt: skip
 _LOSERS = (("winner", "loser"), ("chosen", "rejected"), ("preferred", "rejected"), ("better", "worse"))
 _COUNTS = ("count", "counts", "n", "votes", "nvotes", "times", "frequency", "weight")
 _JUDGES = ("judge", "worker", "annotator", "rater", "reviewer", "assessor", "evaluator", "voter", "user")
-_GROUPS = ("prompt", "question", "example", "task", "query", "topic", "group", "language", "category")
+_GROUPS = ("prompt", "question", "instruction", "example", "task", "query", "topic", "group", "language", "category")
 _TIES = ("tie", "tied", "ties", "draw", "equal", "same", "even", "bothgood", "both")
 _BAD = ("bothbad", "tiebothbad", "bad", "neither")
 _NONE = ("", "skip", "none", "null", "nan", "na")
@@ -218,11 +218,12 @@ class _Reader:
         """Column of the winners."""
         return self.winner or self._usual(_WINNERS)
 
-    def wide(self) -> tuple[str, str, str | None] | None:
-        """Columns of the numbers of votes for the first, the second and neither item."""
-        names = ((form.format(a), form.format(b)) for a, b in _SIDES for form in ("wins{}", "{}wins", "win{}"))
-        pair = self._both(names)
-        return None if pair is None else (*pair, self._usual(("ties", "tie", "draws")))
+    def wide(self) -> tuple[str, ...]:
+        """Columns of the numbers of votes for the first item, the second and neither, if there are any."""
+        forms = ("wins{}", "{}wins", "win{}", "winner{}", *(f"winner{stem}{{}}" for stem in _STEMS))
+        pair = self._both((form.format(a), form.format(b)) for a, b in _SIDES for form in forms)
+        tie = pair and self._usual(("ties", "tie", "draws", "winnertie"))
+        return (*pair, tie) if pair and tie else pair or ()
 
     def _both(self, names: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
         """The first pair of names that are both columns."""
@@ -241,54 +242,41 @@ class _Reader:
                 f"{self.name} has the columns {_listed(self.table)}, but no votes; expected two columns of items and "
                 "one of winners, such as model_a,model_b,winner, or the columns winner,loser."
             )
+        wide = () if losers or self.winner else wide
+        column = None if losers or wide else column
         used = list(losers or pair or ())
         texts = [[_text(cell) for cell in self.table[name]] for name in used]
-        n = len(texts[0])
-        bad = np.zeros(n, dtype=bool)
-        if losers is not None:
-            outcome = np.zeros(n, dtype=np.int64)
-        elif column is not None and not (wide and self.winner is None):
+        n, n_copies = len(texts[0]), max(len(wide), 1)
+        outcome, bad = np.repeat((FIRST, SECOND, TIE)[:n_copies], n), np.zeros(n * n_copies, dtype=bool)
+        if column is not None:
             used.append(column)
-            texts, outcome, bad = self._outcomes(column, used, texts, notes)
-        else:
-            assert wide is not None
-            outcome = np.zeros(n, dtype=np.int64)
-        named = {"judge": self.judge or self._role(_JUDGES, used), "group": self.group or self._role(_GROUPS, used)}
-        numbers, who = {}, {}
-        for role, name in named.items():
+            outcome, bad = self._outcomes(column, texts, used, notes)
+        columns: dict[str, Any] = {}
+        names: dict[str, tuple[str, ...]] = {}
+        for role, given, usual in (("judge", self.judge, _JUDGES), ("group", self.group, _GROUPS)):
+            name = given or self._role(usual, used)
             if name is not None:
                 used.append(name)
-                numbers[role], who[role] = _codes([_text(cell) for cell in self.table[name]])
-        counted = self.count or next(
-            (name for name in map(self.folded.get, _COUNTS) if name and name not in used), None
-        )
-        count = np.ones(n, dtype=np.int64) if counted is None else self._counts(counted)
-        used += [counted] if counted else []
-        first, second, items = _both_codes(*texts)
-        self._require_items(first, second, items, texts, outcome >= 0)
-        columns = {"first": first, "second": second, "outcome": outcome, "count": count, **numbers}
-        if wide and column not in used and losers is None:
-            parts = [(FIRST, wide[0]), (SECOND, wide[1])] + ([(TIE, wide[2])] if wide[2] else [])
-            used += [name for _, name in parts]
-            columns["outcome"] = np.repeat([code for code, _ in parts], n)
-            for name in ("first", "second", *numbers):
-                columns[name] = np.tile(columns[name], len(parts))
-            columns["count"] = np.concatenate([self._counts(name) for _, name in parts])
-            bad = np.zeros(len(columns["count"]), dtype=bool)
-        kept = (columns["outcome"] >= 0) & (columns["count"] > 0)
-        kept &= self._uncorrected(columns, column)
-        columns = {name: values[kept] for name, values in columns.items()}
+                columns[role], names[role] = _codes([_text(cell) for cell in self.table[name]])
+        counted = wide or (self.count or next((c for c in map(self.folded.get, _COUNTS) if c and c not in used), ""),)
+        used += [name for name in counted if name]
+        count = np.concatenate([self._counts(name) if name else np.ones(n, dtype=np.int64) for name in counted])
+        codes, items = _codes([*texts[0], *texts[1]])
+        columns |= {"first": codes[:n], "second": codes[n:]}
+        self._require_items(columns["first"], columns["second"], texts, outcome[:n] >= 0)
+        columns = {name: np.tile(values, n_copies) for name, values in columns.items()}
+        columns |= {"outcome": outcome, "count": count}
+        kept = (outcome >= 0) & (count > 0) & self._uncorrected(columns, column)
         if not kept.any():
             raise InputError(f"{self.name} has no votes; write one row per vote, such as model_a,model_b,winner.")
-        present = np.unique(np.concatenate([columns["first"], columns["second"]]))
-        position = np.full(len(items), -1)
-        position[present] = np.arange(len(present))
-        columns |= {side: position[columns[side]] for side in ("first", "second")}
+        columns = {name: values[kept] for name, values in columns.items()}
+        present, codes = np.unique([columns["first"], columns["second"]], return_inverse=True)
+        columns["first"], columns["second"] = codes.reshape(2, -1)
         unused = [name for name in self.table if name not in used]
         if unused:
             notes.append(f"{self.name}: not used: column{'s' * (len(unused) > 1)} {_listed(unused)}")
         return Votes(
-            tuple(items[i] for i in present), **columns, judges=who.get("judge", ()), groups=who.get("group", ()),
+            tuple(items[i] for i in present), **columns, judges=names.get("judge", ()), groups=names.get("group", ()),
             has_sides=losers is None, both_bad=bad[kept] if bad[kept].any() else None, notes=tuple(notes),
         )  # fmt: skip
 
@@ -298,9 +286,9 @@ class _Reader:
         return next((column for column in columns if column is not None and column not in used), None)
 
     def _outcomes(
-        self, column: str, used: list[str], texts: list[list[str]], notes: list[str]
-    ) -> tuple[list[list[str]], Integers, NDArray[np.bool_]]:
-        """Decode winners; −1 for rows without a vote."""
+        self, column: str, texts: list[list[str]], used: list[str], notes: list[str]
+    ) -> tuple[Integers, NDArray[np.bool_]]:
+        """Decode winners, −1 for rows without a vote, and mark votes for "both bad"."""
         cells = [_text(cell) for cell in self.table[column]]
         codes, values = _codes(cells)
         sides, numbers = self._words(used), _numeric(values)
@@ -312,18 +300,17 @@ class _Reader:
         outcome = decoded[codes] if len(codes) else np.empty(0, dtype=np.int64)
         first, second = (np.array(side, dtype=object) == np.array(cells, dtype=object) for side in texts)
         outcome = np.where(first, FIRST, np.where(second, SECOND, outcome))
-        unknown = np.flatnonzero(outcome == -2)
-        if len(unknown):
-            row = int(unknown[0])
+        for row in np.flatnonzero(outcome == -2)[:1].tolist():
             raise InputError(
                 f"{self.place(row)}: the winner is {shortened(cells[row])}, which is neither {texts[0][row]!r} nor "
                 f"{texts[1][row]!r}, nor a side, nor a tie; write the winner's name, its column, tie or both bad."
             )
-        n_empty = sum(outcome[row] == -1 and _fold(cells[row]) != "undo" for row in np.flatnonzero(outcome == -1))
+        n_empty = sum(_fold(cells[row]) != "undo" for row in np.flatnonzero(outcome == -1))
         if n_empty:
-            notes.append(f"{self.name}: {n_empty} rows without a vote are left out")
+            left_out = "row without a vote is" if n_empty == 1 else "rows without a vote are"
+            notes.append(f"{self.name}: {n_empty} {left_out} left out")
         bad = np.array([_fold(value) in _BAD for value in values] or [False])[codes] & (outcome == TIE)
-        return texts, outcome, bad
+        return outcome, bad
 
     def _words(self, used: list[str]) -> dict[str, int]:
         """Words for the outcomes: the columns' own names, sides, ties, none."""
@@ -349,19 +336,14 @@ class _Reader:
             numbers[row] = int(value)
         return numbers
 
-    def _require_items(
-        self, first: Integers, second: Integers, items: tuple[str, ...], texts: list[list[str]], voted: Any
-    ) -> None:
-        for row in np.flatnonzero(voted).tolist() if "" in items else ():
-            if "" in (texts[0][row], texts[1][row]):
-                raise InputError(f"{self.place(row)}: the name of an item is empty; name both items of a vote.")
-        same = np.flatnonzero((first == second) & voted)
-        if len(same):
-            row = int(same[0])
-            name = texts[0][row]
-            raise InputError(f"{self.place(row)}: {name!r} is compared with itself; expected two different items.")
-        if 0 < len(set(items) - {""}) < 2:
-            raise InputError(f"{self.name} has one item only, {items[0]!r}; votes compare two items.")
+    def _require_items(self, first: Integers, second: Integers, texts: list[list[str]], voted: Any) -> None:
+        for row in np.flatnonzero(voted & (first == second)).tolist()[:1]:
+            if texts[0][row]:
+                name = f"{texts[0][row]!r} is compared with itself"
+                raise InputError(f"{self.place(row)}: {name}; expected two different items.")
+        empty = [row for row in np.flatnonzero(voted).tolist() if not (texts[0][row] and texts[1][row])]
+        if empty:
+            raise InputError(f"{self.place(empty[0])}: the name of an item is empty; name both items of a vote.")
 
     def _uncorrected(self, columns: dict[str, Any], column: str | None) -> NDArray[np.bool_]:
         """Mark rows of a journal that no later "undo" or "change" of the same judge withdrew."""
@@ -402,21 +384,14 @@ def _decoded(value: str, words: Mapping[str, int]) -> int:
 
 def _numeric(values: Sequence[str]) -> dict[str, int]:
     """Return the meaning of outcomes that are numbers: 1 is the first item; 0 or −1 or 2 the second; the rest a tie."""
-    numbers: dict[str, float] = {}
-    for value in values:
-        if _fold(value) in _NONE + _TIES + _BAD:
-            continue
-        try:
-            numbers[value] = float(value)
-        except ValueError:
-            return {}
+    try:
+        numbers = {value: float(value) for value in values if _fold(value) not in _NONE + _TIES + _BAD}
+    except ValueError:
+        return {}
     present = set(numbers.values())
-    for meaning in (
-        {1.0: FIRST, 0.0: SECOND, 0.5: TIE},
-        {1.0: FIRST, 2.0: SECOND, 0.0: TIE},
-        {1.0: FIRST, -1.0: SECOND, 0.0: TIE},
-    ):
-        if present and present <= set(meaning) and (len(present) > 1 or 1.0 in present or 2.0 in present):
+    for second, ties in ((0.0, {0.5}), (2.0, {0.0, 1.5}), (-1.0, {0.0})):
+        meaning = {1.0: FIRST, second: SECOND} | dict.fromkeys(ties, TIE)
+        if present and present <= set(meaning) and (len(present) > 1 or present <= {1.0, 2.0}):
             return {value: meaning[number] for value, number in numbers.items()}
     return {}
 
@@ -425,6 +400,9 @@ def _json_votes(text: str, name: str) -> tuple[list[dict[str, Any]], list[str]]:
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
     for where, value in json_values(text, name):
+        inside = [part for part in value.values() if _holds_objects(part)] if isinstance(value, dict) else []
+        if len(inside) == 1 and not looks_like_votes(value):  # such as {"results": [...]}
+            value = inside[0]
         for number, element in enumerate(value if isinstance(value, list) else [value], 1):
             place = f"{where}, element {number}" if isinstance(value, list) else where
             if not isinstance(element, dict):
@@ -434,6 +412,10 @@ def _json_votes(text: str, name: str) -> tuple[list[dict[str, Any]], list[str]]:
             rows += votes
             lines += [place] * len(votes)
     return rows, lines
+
+
+def _holds_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(element, dict) for element in value)
 
 
 def _json_rows(value: dict[str, Any]) -> list[dict[str, Any]]:
@@ -475,11 +457,6 @@ def _codes(texts: Sequence[str]) -> tuple[Integers, tuple[str, ...]]:
     numbers: dict[str, int] = {}
     codes = np.fromiter((numbers.setdefault(text, len(numbers)) for text in texts), np.int64, len(texts))
     return codes, tuple(numbers)
-
-
-def _both_codes(first: list[str], second: list[str]) -> tuple[Integers, Integers, tuple[str, ...]]:
-    codes, names = _codes([*first, *second])
-    return codes[: len(first)], codes[len(first) :], names
 
 
 def _listed(names: Iterable[str]) -> str:

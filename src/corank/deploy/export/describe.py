@@ -141,6 +141,11 @@ def _scorer(model: Any, calibrated: bool, has_prior: bool = False) -> Scorer:
         correction = _scorer(model.ranker_, calibrated, has_prior=True)
         return add([(model.slope_, _scorer(model.prior_ranker_, calibrated)), (1.0, correction)])
     if isinstance(model, AutoRanker):
+        if not model.scores_rows_alone:
+            raise InputError(
+                "members of this AutoRanker see ranks of columns inside the query, which an engine does not compute; "
+                "fit again with deploy set to the target, or with candidates that do not see ranks."
+            )
         factors = zip(model.weights_ / model.scales_, model.members_, strict=True)
         return add([(float(c), _scorer(member, calibrated, has_prior=True)) for c, member in factors])
     if isinstance(model, ColumnMean):

@@ -139,6 +139,7 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
             name, advice = f"{name} of corank 0.2", GONE[name]
         raise InputError(f"{where} holds a {name}, which corank {corank.__version__} cannot load; {advice}.")
     params = {key: decode(value, tensors) for key, value in body["params"].items()}
+    params = {key: value for key, value in params.items() if key not in getattr(kind, "_gone", ())}
     unknown = set(params) - set(kind._get_param_names())
     if unknown:
         raise InputError(

@@ -7,7 +7,9 @@ The candidates with a weight are then fitted to all judgements, and the score of
 
     f(x) = Σ_m w_m f_m(x) / s_m.
 
-w_m and s_m are fixed by ``fit``: the score of a row does not depend on the other rows of a call of ``predict``.
+w_m and s_m are fixed by ``fit``. The score of a row does not depend on the other rows of a call of ``predict``, unless
+a member sees columns as ranks inside the query. Such members join only if the average with them is better on left-out
+queries by a standard error.
 
 With a prior s₀, candidate m learns f_m = c_m s₀ + g_m, with c_m the least-squares slope of the judgements on the prior
 (see `corank.base.priors`), and s₀ is a candidate by itself. The sum is divided by the total factor of s₀, so that
@@ -31,15 +33,17 @@ from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
 from corank.base.priors import ColumnMean
+from corank.data.queries import Queries, qid_of_index
 from corank.data.ranking import RankingData
+from corank.data.routing import how_to_pass_qid
 from corank.data.rows import with_names
 from corank.data.scoring import score_columns
 from corank.data.splits import shared_rows
-from corank.errors import InputError, suggest_names
+from corank.errors import InputError, suggest_names, warn
 from corank.metrics import parse_metric
 from corank.metrics.significance import few_note
 from corank.models.auto.averaging import choose_weights
-from corank.models.auto.candidates import chosen_candidates, deployable, export_targets, n_columns
+from corank.models.auto.candidates import chosen_candidates, deployable, export_targets, n_columns, ranks_inside
 from corank.models.auto.leaderboard import CandidateTable, interval
 from corank.models.auto.left_out import (
     ONE_QUERY,
@@ -50,6 +54,7 @@ from corank.models.auto.left_out import (
     spread_inside,
 )
 from corank.models.auto.trials import Trial, Trials
+from corank.models.auto.unjudged import TREATMENTS, treat_unjudged
 from corank.models.rls import RankRLS
 from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
 from corank.progress import progress
@@ -63,6 +68,9 @@ MIN_QUERIES = 10
 _NESTED_PARTS, _NESTED_REPEATS = 5, 1
 # rows on which importances of columns are measured
 _IMPORTANCE_ROWS = 100
+# the average with members that see ranks is tried if their best correlation with the grades is at most this far below
+# that of others, and chosen if it is better by this number of standard errors
+_NEAR, _ERRORS = 0.05, 1.0
 # smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
 _CONTRADICTED = 1e-6
 
@@ -78,8 +86,10 @@ class FittedAutoRanker:
     estimate: Floats
     skipped: tuple[str, ...]
     coef: Floats | None = None
+    reads_ranks: NDArray[np.bool_] | None = None
     deploy_cost: Floats | None = None
     column_importances: Floats | None = None
+    unjudged: str | None = None
 
 
 @shared_parameters
@@ -104,6 +114,10 @@ class AutoRanker(Ranker):
         others are still tried, and `deploy_cost_` is what the restriction costs.
     metric : str, optional
         Metric of left-out queries; None means nDCG@10 for whole grades from 0 to 10, else the disagreement error.
+    unjudged : {"auto", "missing", "irrelevant", "pooled"}
+        What unjudged rows of judged queries count as, see `corank.data.PoolPolicy`: nothing, irrelevant (at most 100 of
+        each query), or irrelevant where the pool reached, estimated from the ranks of judged rows in each column.
+        "auto" takes what ranks the judged rows of left-out queries best, and nothing in doubt.
     {missing}
     {random_state}
     {verbose}
@@ -122,8 +136,12 @@ class AutoRanker(Ranker):
         which they are evaluated.
     skipped_ : tuple of str
         Candidates that were not tried, with the reason.
+    reads_ranks_ : array of bool, shape (n_members,)
+        Which members see each column as its rank inside the query; only if some do.
     coef_ : array of shape (n_features,)
         Weights of the columns, if all members are linear.
+    unjudged_ : str
+        What unjudged rows count as, and why; only if there are any in judged queries.
     deploy_cost_ : array of shape (3,)
         Metric of the average of all candidates minus that of those which the target of `deploy` can run, and its 95 %
         interval; only with `deploy`.
@@ -140,6 +158,8 @@ class AutoRanker(Ranker):
     1.0
     """
 
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
+
     # nDCG and the gains of LambdaRank depend on the level of grades
     _learns_from_differences: bool = False
 
@@ -148,6 +168,7 @@ class AutoRanker(Ranker):
         "candidates": items | none,
         "deploy": text | none,
         "metric": text | none,
+        "unjudged": one_of(*TREATMENTS),
         "missing": one_of(*MISSING),
         "random_state": seed,
         "verbose": boolean,
@@ -157,8 +178,10 @@ class AutoRanker(Ranker):
     members_: list[Ranker]
     weights_: Floats
     scales_: Floats
+    reads_ranks_: NDArray[np.bool_]
     deploy_cost_: Floats
     column_importances_: Floats
+    unjudged_: str
 
     def __init__(
         self,
@@ -167,6 +190,7 @@ class AutoRanker(Ranker):
         candidates: Any = None,
         deploy: str | None = None,
         metric: str | None = None,
+        unjudged: str = "auto",
         missing: str = "mean",
         random_state: Any = None,
         verbose: bool = False,
@@ -175,6 +199,7 @@ class AutoRanker(Ranker):
         self.candidates = candidates
         self.deploy = deploy
         self.metric = metric
+        self.unjudged = unjudged
         self.missing = missing
         self.random_state = random_state
         self.verbose = verbose
@@ -195,14 +220,14 @@ class AutoRanker(Ranker):
             )
             raise InputError(f"deploy is {self.deploy!r}, but there is {result}, which no engine has; {do}.")
         left_out = ValidationFolds.of(data, self.metric, for_folds)
-        work = Trials(data, left_out, int(for_seed.integers(1 << 31)), self.time_limit)
+        seed_ = int(for_seed.integers(1 << 31))
+        data, left_out, sentence = treat_unjudged(data, left_out, self.unjudged, seed_)
+        work = Trials(data, left_out, seed_, self.time_limit)
         candidates = chosen_candidates(self.candidates, data)
         n_fits = 1 + (0 if left_out is None else left_out.n_folds)
         with progress(len(candidates) * n_fits, "fits", self.verbose) as advance:
             trials = work.run(candidates, advance)
-            everyone = np.arange(len(trials))
-            tried = [trial.candidate for trial in trials]
-            groups = [everyone] if self.deploy is None else deployable(tried, self.deploy)
+            groups = self._groups(trials)
             spreads, estimate, cost = None, np.full(3, np.nan), None
             values, weights = np.full((len(trials), 1), np.nan), np.zeros(len(trials))
             weights[groups[0]] = 1.0 / len(groups[0])
@@ -210,16 +235,13 @@ class AutoRanker(Ranker):
                 F = np.column_stack([trial.scores for trial in trials])
                 spreads = np.array([left_out.spread(f) for f in F.T])
                 values = left_out.values(F).T
-                prior = 0 if trials[0].candidate is None else None
-                averages = [average(F / spreads, group, left_out, for_weights, prior) for group in groups]
-                weights, nested = max(averages, key=lambda pair: np.nanmean(pair[1]))
+                average = Average(F / spreads, left_out, for_weights, 0 if trials[0].candidate is None else None)
+                if self.deploy is None:
+                    weights, nested = average.choose(*groups)
+                else:
+                    weights, nested = max((average.of(group) for group in groups), key=lambda pair: np.nanmean(pair[1]))
+                    cost = np.array(interval(average.of(np.arange(len(trials)))[1] - nested))
                 estimate = np.array(interval(nested, left_out.metric))
-                if self.deploy is not None:
-                    is_whole = len(groups[0]) == len(trials)
-                    unrestricted = (
-                        nested if is_whole else average(F / spreads, everyone, left_out, for_weights, prior)[1]
-                    )
-                    cost = np.array(interval(unrestricted - nested))
             metric = "nDCG@10" if left_out is None else left_out.metric
             means, lows, highs = np.array([interval(each, metric) for each in values]).T
             board = CandidateTable(
@@ -230,31 +252,79 @@ class AutoRanker(Ranker):
                 lists=_list_kind(left_out, data),
             )  # fmt: skip
             fitted = _combined(work, trials, weights, spreads, board, estimate, advance)
-            return replace(fitted, deploy_cost=cost)
+            return replace(fitted, deploy_cost=cost, unjudged=sentence)
+
+    def _groups(self, trials: list[Trial]) -> list[NDArray[np.int64]]:
+        """Return the groups of candidates whose averages are compared; one group without those that see ranks first."""
+        if self.deploy is not None:
+            return deployable([trial.candidate for trial in trials], self.deploy)
+        by_ranks = np.array([trial.candidate is not None and trial.candidate.by_ranks for trial in trials])
+        if by_ranks.all() or not by_ranks.any():
+            return [np.arange(len(trials))]
+        return [np.flatnonzero(~by_ranks), np.arange(len(trials))]
+
+    def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Score rows.
+
+        Parameters
+        ----------
+        X, prior
+            As in `Ranker.predict`.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, with all rows of each query. Needed only if members see ranks (`reads_ranks_`); None
+            then ranks all rows as one query, with a warning.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Scores in input order, higher is better.
+        """
+        return self._add_prior(self._score_queries(X, qid_of_index(X, qid)), prior)
+
+    def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
+        return self.predict(X, qid, prior=prior)
 
     def _score_rows(self, X: Any) -> Floats:
+        return self._score_queries(X, None)
+
+    def _score_queries(self, X: Any, qid: ArrayLike | None) -> Floats:
         if hasattr(self, "coef_"):
             return score_columns(self._checked_rows(X), self.coef_)
-        named = self._named_rows(X)
-        factors = self.weights_ / self.scales_
         # one by one: the sum has the same bits for every number of rows
-        total: Floats = factors[0] * self.members_[0]._score_rows(named)
-        for member, factor in zip(self.members_[1:], factors[1:], strict=True):
-            total += factor * member._score_rows(named)
-        return total
+        total: Floats | float = 0.0
+        for member, factor, rows in self._parts(X, qid):
+            total = total + factor * member._score_rows(rows)
+        return np.asarray(total)
+
+    @property
+    def scores_rows_alone(self) -> bool:
+        """Whether the score of a row does not depend on the other rows of its query."""
+        return not hasattr(self, "reads_ranks_")
+
+    def _parts(self, X: Any, qid: ArrayLike | None) -> list[tuple[Ranker, float, Any]]:
+        """Return each member, its factor and the rows as it sees them."""
+        seen, factors = [self._named_rows(X)] * len(self.members_), self.weights_ / self.scales_
+        if hasattr(self, "reads_ranks_"):
+            rows = self._checked_rows(X)
+            if qid is None and len(rows) > 1:
+                warn(f"qid was not given, so AutoRanker ranks all rows as one query; {how_to_pass_qid()}.")
+            ranks = ranks_inside(rows, Queries.of(qid, len(rows)))
+            seen = [ranks if reads else rows for reads, rows in zip(self.reads_ranks_, seen, strict=True)]
+        return list(zip(self.members_, factors.tolist(), seen, strict=True))
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         if hasattr(self, "coef_"):
             return super()._terms(X, qid, rows)
-        named, parts = self._named_rows(X), []
-        for number_, (member, factor) in enumerate(zip(self.members_, self.weights_ / self.scales_, strict=True)):
+        parts = []
+        for number_, (member, factor, seen) in enumerate(self._parts(X, qid)):
             if hasattr(member, "trees_"):
                 raise InputError(
                     "this AutoRanker averages boosted trees, whose scores cannot be split into contributions; fit with "
                     "candidates=['linear', 'gaussian', 'logistic'] to explain it."
                 )
             parts += [
-                replace(term, weights=factor * term.weights, view=number_) for term in member._terms(named, qid, rows)
+                replace(term, weights=factor * term.weights, view=number_) for term in member._terms(seen, qid, rows)
             ]
         return parts
 
@@ -310,6 +380,10 @@ class AutoRanker(Ranker):
                 f" Only what {self.deploy} can run was averaged, which costs {cost:.3f} ({low:.3f} to {high:.3f}) of "
                 f"{board.metric} against all candidates."
             )
+        if hasattr(self, "unjudged_"):
+            words += f" {self.unjudged_}"
+        if not self.scores_rows_alone:
+            words += " Members see ranks of columns inside the query: predict needs qid and all rows of each query."
         if self.skipped_:
             words += f" Not tried: {'; '.join(self.skipped_)}."
         return words
@@ -323,13 +397,35 @@ def _list_kind(left_out: ValidationFolds | None, data: RankingData) -> str:
     return "queries" if shared_rows(data.X, data.queries.codes, rows) is None else SHARED_ROWS
 
 
-def average(
-    F: Floats, members: NDArray[np.int64], left_out: ValidationFolds, rng: np.random.Generator, prior: int | None
-) -> tuple[Floats, Floats]:
-    """Return weights of all candidates, zero but for some members, and `nested_values` of their average."""
-    weights, part = np.zeros(F.shape[1]), F[:, members]
-    weights[members] = choose_weights(part, left_out.values, left_out.correlations(part), rng, prior=prior)
-    return weights, nested_values(part, left_out, rng, prior)
+@dataclass(frozen=True, eq=False)
+class Average:
+    """Averages of groups of candidates. F: scores of the left-out rows by all candidates; prior: which one is it."""
+
+    F: Floats
+    left_out: ValidationFolds
+    rng: np.random.Generator
+    prior: int | None
+
+    def of(self, group: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Return weights of all candidates, zero but for a group, and `nested_values` of their average."""
+        weights, part = np.zeros(self.F.shape[1]), self.F[:, group]
+        correlations = self.left_out.correlations(part)
+        weights[group] = choose_weights(part, self.left_out.values, correlations, self.rng, prior=self.prior)
+        return weights, nested_values(part, self.left_out, self.rng, self.prior)
+
+    def choose(self, first: NDArray[np.int64], larger: NDArray[np.int64] | None = None) -> tuple[Floats, Floats]:
+        """Return `of` the first group, or of a larger one if left-out queries speak for its further members."""
+        result = self.of(first)
+        if larger is None:
+            return result
+        means = np.nanmean(self.left_out.correlations(self.F), axis=0)
+        if means[np.setdiff1d(larger, first)].max() < means[first].max() - _NEAR:
+            return result
+        other = self.of(larger)
+        gains = other[1] - result[1]
+        gains = gains[~np.isnan(gains)]
+        is_better = len(gains) > 1 and gains.mean() > _ERRORS * gains.std(ddof=1) / np.sqrt(len(gains))
+        return other if is_better and other[0][np.setdiff1d(larger, first)].any() else result
 
 
 def nested_values(F: Floats, left_out: ValidationFolds, rng: np.random.Generator, prior: int | None) -> Floats:
@@ -361,16 +457,20 @@ def _combined(
 ) -> FittedAutoRanker:
     """Fit the candidates with a weight to all judgements; fold linear ones into one if there are no others."""
     data, members, kept, scales, seconds = work.data, [], [], [], board.seconds.copy()
+    reads_ranks: list[bool] = []
     # total factor of the prior
     slope = 0.0
     for i in np.flatnonzero(weights):
-        if trials[i].candidate is None:
+        candidate = trials[i].candidate
+        if candidate is None:
             scale = spread_inside(data, data.prior_of(np.arange(data.n_rows))) if spreads is None else spreads[i]
             slope += weights[i] / scale
             continue
-        model, own_slope, time_of_fit = work.fit_all(trials[i], advance)
+        seen = work.seen_by(candidate)
+        model, own_slope, time_of_fit = seen.fit_all(trials[i], advance)
+        reads_ranks.append(candidate.by_ranks)
         if spreads is None:
-            scale = spread_inside(data, model._score_rows(with_names(data.X, data.names)))
+            scale = spread_inside(data, model._score_rows(with_names(seen.data.X, seen.data.names)))
         else:
             scale = spreads[i]
         members.append(model)
@@ -381,15 +481,26 @@ def _combined(
     if data.prior is not None:
         # f = s₀ + g; a prior that the judgements contradict nearly vanishes
         scales = [scale * max(slope, _CONTRADICTED) for scale in scales]
-    members, kept, scales = add_up_alike(members, kept, scales)
+    parts = [
+        (*part, reads)
+        for reads in sorted(set(reads_ranks))
+        for part in zip(*add_up_alike(*_of_kind(reads, reads_ranks, members, kept, scales)), strict=True)
+    ]
+    members, kept, scales, reads_ranks = map(list, zip(*parts, strict=True)) if parts else ([], [], [], [])
     factors = np.array(kept) / np.array(scales)
     coef = None
-    if all(hasattr(member, "coef_") for member in members):
+    if not any(reads_ranks) and all(hasattr(member, "coef_") for member in members):
         coef = sum((c * member.coef_ for c, member in zip(factors, members, strict=True)), np.zeros(data.n_features))
     return FittedAutoRanker(
         members, np.array(kept), np.array(scales), replace(board, seconds=seconds).sorted(), estimate,
-        tuple(work.skipped), coef, column_importances=_importances(members, factors, data),
+        tuple(work.skipped), coef, np.array(reads_ranks) if any(reads_ranks) else None,
+        column_importances=_importances(members, factors, reads_ranks, data),
     )  # fmt: skip
+
+
+def _of_kind(reads: bool, reads_ranks: list[bool], *lists: list[Any]) -> list[list[Any]]:
+    """Return what belongs to the members that see ranks, or to those that do not."""
+    return [[item for item, own in zip(items_, reads_ranks, strict=True) if own is reads] for items_ in lists]
 
 
 def add_up_alike(
@@ -428,7 +539,7 @@ def _is_like(a: Ranker, b: Ranker) -> bool:
     return a.basis_.is_like(b.basis_) and np.array_equal(*factors)  # type: ignore[arg-type]
 
 
-def _importances(members: list[Ranker], factors: Floats, data: RankingData) -> Floats | None:
+def _importances(members: list[Ranker], factors: Floats, reads_ranks: list[bool], data: RankingData) -> Floats | None:
     """
     Return the deviation inside queries of the change of scores if a column is replaced by its mean, with sum 1.
 
@@ -445,7 +556,9 @@ def _importances(members: list[Ranker], factors: Floats, data: RankingData) -> F
 
     def score() -> Floats:
         named = with_names(X, data.names)
-        return np.asarray(sum(c * member._score_rows(named) for c, member in zip(factors, members, strict=True)))
+        ranks = ranks_inside(X, Queries.of(lists, len(X))) if any(reads_ranks) else None
+        parts = zip(factors, members, reads_ranks, strict=True)
+        return np.asarray(sum(c * member._score_rows(ranks if reads else named) for c, member, reads in parts))
 
     before, result = score(), np.zeros(n_columns(data))
     for j in range(len(result)):

@@ -6,7 +6,8 @@ little cost; logistic pairs on five, trees on two halves, since each fit costs a
 
 Two candidates learn next to nothing: the mean of all columns, and the one column, falling or rising, whose correlation
 with the grades inside queries is largest on average. With five judged queries, that choice was .019 nDCG@10 better than
-the column of the best nDCG@10 on twenty collections.
+the column of the best nDCG@10 on twenty collections. Two others see the rank of each column inside its query instead of
+its value.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from corank.base.base import Ranker
 from corank.base.priors import ColumnMean
 from corank.base.solvers.penalty import alpha_of, freedom
 from corank.data.columns import column_factors
+from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError, suggest_names
 from corank.models.lambdarank import LambdaRank
@@ -40,6 +42,8 @@ _N_BASIS = 300
 _MANY_ROWS, _SMALL_TREES, _LARGE_TREES = 1000, (50, 8, 0.2), (100, 16, 0.1)
 # columns of sparse rows up to which trees and kernels are tried
 _MAX_SPARSE_COLUMNS = 2000
+# numbers of a problem up to which columns are ranked
+MAX_RANKED = 1 << 24
 # sum of squared deviations, relative to the sum of squares, that is all rounding errors
 _ROUNDING = 1e-20
 # mean squared distance of two rows in the space of a radial kernel whose width is the median distance: 2 (1 − 1/e)
@@ -58,12 +62,18 @@ class Candidate:
     needs_dense: bool = False  # whether it is left out for wide sparse rows
     needs_lightgbm: bool = False  # whether it grows trees
     is_column: bool = False  # whether it only weighs columns as they are; not tried with a prior
+    needs_sparse: bool = False  # whether it is tried with sparse rows only
+    by_ranks: bool = False  # whether it sees columns as `ranks_inside` their query
 
     def suits(self, data: RankingData) -> bool:
         """Return whether to try it on a problem."""
         if self.needs_lightgbm and find_spec("lightgbm") is None:
             return False
         if self.is_column and (data.prior is not None or sparse.issparse(data.X)):
+            return False
+        if self.needs_sparse and not sparse.issparse(data.X):
+            return False
+        if self.by_ranks and (sparse.issparse(data.X) or data.n_rows * data.n_features > MAX_RANKED):
             return False
         return not (self.needs_dense and sparse.issparse(data.X) and data.n_features > _MAX_SPARSE_COLUMNS)
 
@@ -90,6 +100,10 @@ def _kernel(name: str, multiple: float) -> Make:
     return make
 
 
+def _logistic(data: RankingData, alpha: float, seed: int) -> Ranker:
+    return SPD("logistic", random_state=seed)
+
+
 def _mean(data: RankingData, alpha: float, seed: int) -> Ranker:
     n = n_columns(data)
     return ColumnMean(range(n), column_factors(data)[:n], method=None)
@@ -99,6 +113,21 @@ def _best_column(data: RankingData, alpha: float, seed: int) -> ColumnMean:
     correlations = column_correlations(data)
     best = int(np.argmax(np.abs(correlations)))
     return ColumnMean([best], [1.0 if correlations[best] >= 0.0 else -1.0], method=None)
+
+
+def ranks_inside(X: Any, queries: Queries) -> Floats:
+    """Return the rank of each value in its column and query, from 0 to 1; equal values have the mean of their ranks."""
+    codes, result = queries.codes, np.empty(X.shape)
+    sizes = np.bincount(codes)
+    begins = np.cumsum(sizes) - sizes
+    for j in range(X.shape[1]):
+        values = np.asarray(X[:, j], dtype=np.float64)
+        order = np.lexsort((values, codes))
+        is_new = (np.diff(values[order], prepend=np.nan) != 0.0) | (np.diff(codes[order], prepend=-1) != 0)
+        starts = np.flatnonzero(is_new)
+        middles = (starts + np.append(starts[1:], len(order))) / 2.0
+        result[order, j] = middles[np.cumsum(is_new) - 1]
+    return np.asarray((result - begins[codes][:, None]) / sizes[codes][:, None])
 
 
 def n_columns(data: RankingData) -> int:
@@ -138,6 +167,7 @@ def _trees(data: RankingData, alpha: float, seed: int) -> Ranker:
 
 _ALL = (
     Candidate("linear", _linear(1.0), 1.0, "linear"),
+    Candidate("linear-weak", _linear(0.1), 1.0, "linear"),
     Candidate("linear-strong", _linear(10.0), 1.0, "linear"),
     Candidate("linear-strongest", _linear(100.0), 1.0, "linear"),
     Candidate("mean", _mean, 1.0, is_column=True),
@@ -145,9 +175,15 @@ _ALL = (
     Candidate("gaussian", _kernel("gaussian", 1.0), 5.0, "gaussian", needs_dense=True),
     Candidate("gaussian-weak", _kernel("gaussian", 0.1), 5.0, "gaussian", needs_dense=True),
     Candidate("gaussian-weakest", _kernel("gaussian", 0.01), 5.0, "gaussian", needs_dense=True),
+    Candidate("gaussian-least", _kernel("gaussian", 0.001), 5.0, "gaussian", needs_dense=True),
     Candidate("laplacian", _kernel("laplacian", 1.0), 5.0, "laplacian", needs_dense=True),
     Candidate("laplacian-weak", _kernel("laplacian", 0.1), 5.0, "laplacian", needs_dense=True),
-    Candidate("logistic", lambda data, alpha, seed: SPD("logistic", random_state=seed), 5.0, n_folds=5),
+    Candidate("laplacian-weakest", _kernel("laplacian", 0.01), 5.0, "laplacian", needs_dense=True),
+    Candidate("ranks", _linear(1.0), 2.0, "linear", by_ranks=True),
+    Candidate("ranks-gaussian", _kernel("gaussian", 1.0), 5.0, "gaussian", by_ranks=True),
+    Candidate(
+        "logistic", lambda data, alpha, seed: SPD("logistic", random_state=seed), 5.0, n_folds=5, needs_sparse=True
+    ),
     Candidate("trees", _trees, 20.0, n_folds=2, needs_dense=True, needs_lightgbm=True),
 )
 
@@ -182,8 +218,11 @@ def deployable(candidates: Sequence[Candidate | None], target: str) -> list[NDAr
     sums of several kinds, such as linear models and trees, gets a group of each kind.
     """
     data = _small_problem()
-    models = [candidate.make(data, 0.1, 0).fit(data) for candidate in candidates if candidate is not None]
-    kinds = [_kind(model, target) for model in models]
+    fitted = [candidate for candidate in candidates if candidate is not None]
+    models = [candidate.make(data, 0.1, 0).fit(data) for candidate in fitted]
+    kinds = [
+        None if candidate.by_ranks else _kind(model, target) for candidate, model in zip(fitted, models, strict=True)
+    ]
     known = list(dict.fromkeys(kind for kind in kinds if kind is not None))
     first = [models[kinds.index(kind)] for kind in known]
     groups: list[list[int]] = []

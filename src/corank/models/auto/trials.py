@@ -47,7 +47,7 @@ from corank.data.columns import column_factors
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.errors import InputError, UsageWarning, reason
-from corank.models.auto.candidates import Candidate
+from corank.models.auto.candidates import Candidate, ranks_inside
 from corank.models.auto.left_out import ValidationFolds
 from corank.models.rls import RankRLS
 from corank.models.rls.frame import ComparedRows, PreferredRows
@@ -186,6 +186,19 @@ class Trials:
     began: float = field(default_factory=time.monotonic)
     _kernels: dict[str, SharedLeastSquares | None] = field(default_factory=dict)
 
+    def seen_by(self, candidate: Candidate) -> Trials:
+        """Return the fits with the columns as a candidate sees them."""
+        return self._on_ranks if candidate.by_ranks else self
+
+    @cached_property
+    def _on_ranks(self) -> Trials:
+        X = ranks_inside(self.data.X, self.data.queries)
+        data, *rest = (
+            replace(part, X=X, names=None, filling=None)
+            for part in (self.data, *([] if self.left_out is None else [self.left_out.data]))
+        )
+        return Trials(data, None if self.left_out is None else replace(self.left_out, data=rest[0]), self.seed, None)
+
     def run(self, candidates: list[Candidate], advance: Advance) -> list[Trial]:
         """Try candidates in their order."""
         trials, per_cost = self._prior_trial(), 0.0
@@ -200,7 +213,7 @@ class Trials:
             started = time.monotonic()
             try:
                 with quiet():
-                    scores = self._left_out_scores(candidate, advance)
+                    scores = self.seen_by(candidate)._left_out_scores(candidate, advance)
             except InputError as fault:
                 self.skipped.append(f"{candidate.name} ({reason(fault)})")
                 continue

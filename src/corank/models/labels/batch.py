@@ -1,11 +1,10 @@
 """
-Solvers over all constraints: Newton's method for smooth losses, stochastic gradient descent, and an explicit expansion.
+A solver over all constraints, Newton's method for smooth losses, and an explicit expansion.
 
-Minimises  Σ_i v_i Σ_{(r,s) ∈ C_i} ℓ(u_r(x_i) − u_s(x_i)) / Σ_i v_i |C_i| + alpha/2 ‖W‖² + l1 ‖W‖₁  with u = Wx + b and
+Minimises  Σ_i v_i Σ_{(r,s) ∈ C_i} ℓ(u_r(x_i) − u_s(x_i)) / Σ_i v_i |C_i| + alpha/2 ‖W‖²  with u = Wx + b and
 u_0 = 0 for the zero point; b has no penalty. Constraints are listed again at every pass: memory in addition to X is
-O(n_rows · d + n_features · d) for Newton's method and O(n_features · d) for the descent, which also centres a copy of
-dense rows. Newton's method is scipy's trust region with d unpenalised intercepts, which `corank.base.solvers.newton` (a
-line search with at most one) does not cover.
+O(n_rows · d + n_features · d). Newton's method is scipy's trust region with d unpenalised intercepts, which
+`corank.base.solvers.newton` (a line search with at most one) does not cover.
 """
 
 from __future__ import annotations
@@ -21,16 +20,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from corank.base.pairs.losses import Loss
 from corank.core.labels.constraints import Conversion, LabelTargets, label_hessian_products, label_losses
-from corank.core.labels.online import MASS, N_ENTRIES, DescentPlan, DescentState, descend_labels, last_weights
-from corank.core.random import alias_table, seed_state
-from corank.core.rows.access import ScaledRows, as_core_rows
 from corank.core.threads import parallel_map, threads_for
 from corank.data.columns import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import warn
 from corank.models.labels.preferences import LabelPreferences
-from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +35,6 @@ _ROWS = 4096
 _PIECES = 8
 # relative gap that rounding does not explain if Newton's method makes no further progress
 _FAR = 1e-6
-# steps between two checks for an interrupt
-_STEPS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +103,6 @@ class LabelObjective:
     weights: Floats  # (n,): v, divided by Σ v_i |C_i|
     counts: NDArray[np.int64]  # (n,): |C_i|
     alpha: float
-    l1: float
     fit_intercept: bool  # whether b is learnt
 
     @property
@@ -140,11 +132,7 @@ class LabelObjective:
 
     def objective(self, W: Floats, b: Floats) -> float:
         """Return the loss plus the penalties."""
-        return (
-            self.loss_and_gradient(self.rows.scores(W, b))[0]
-            + 0.5 * self.alpha * float(np.sum(W**2))
-            + self.l1 * float(np.abs(W).sum())
-        )
+        return self.loss_and_gradient(self.rows.scores(W, b))[0] + 0.5 * self.alpha * float(np.sum(W**2))
 
     @property
     def _pieces(self) -> list[tuple[int, int]]:
@@ -166,7 +154,7 @@ class LabelSolution:
 
 
 def newton(problem: LabelObjective, tol: float, max_iter: int) -> LabelSolution:
-    """Minimise a smooth loss without L1 penalty by a trust region and conjugate gradients."""
+    """Minimise a smooth loss by a trust region and conjugate gradients."""
     d, p = problem.n_labels, problem.rows.X.shape[1]
 
     def parts(theta: Floats) -> tuple[Floats, Floats]:
@@ -212,37 +200,6 @@ def newton(problem: LabelObjective, tol: float, max_iter: int) -> LabelSolution:
     return LabelSolution(W, b, int(solved.nit))
 
 
-def descend(problem: LabelObjective, n_steps: int, rng: np.random.Generator, verbose: bool) -> LabelSolution:
-    """
-    Take stochastic steps, one example each; return the mean of the second half of the iterates, or the last with L1.
-    """
-    rows = problem.rows
-    d, p = problem.n_labels, rows.X.shape[1]
-    probabilities = problem.weights * problem.counts
-    # a step of this rate moves a margin by about one if the gradient of the loss is one
-    eta0 = 1.0 / (problem.alpha + 2.0 * rows.mean_square(probabilities) + 2.0 * problem.fit_intercept)
-    plan = DescentPlan(problem.conversion, problem.loss.code, problem.alpha, problem.l1, eta0, problem.fit_intercept)
-    state = DescentState(
-        np.zeros((d, p)), np.zeros((d, p)), np.zeros(d), np.zeros(d), np.zeros(N_ENTRIES), seed_state(rng)
-    )
-    standardized = (rows.X - rows.mean) * rows.factors if rows.mean.any() else ScaledRows(rows.X, rows.factors)
-    core, table = as_core_rows(standardized), alias_table(probabilities)
-    with progress(n_steps, "steps", verbose) as advance:
-        for half in (n_steps // 2, n_steps - n_steps // 2):
-            state.ledger[MASS] = 0.0
-            state.sums[:] = 0.0
-            state.bias_sums[:] = 0.0
-            for start in range(0, half, _STEPS_AT_ONCE):
-                steps = min(_STEPS_AT_ONCE, half - start)
-                descend_labels(core, table, problem.targets, plan, state, steps)
-                advance(steps)
-    last = max(n_steps - n_steps // 2, 1)
-    W = (state.ledger[MASS] * state.gradient_sums + state.sums) / last
-    if problem.l1 > 0.0:
-        last_weights(state, plan, W)
-    return LabelSolution(W, state.bias_sums / last, n_steps)
-
-
 def expand_constraints(
     X: Any, preferences: LabelPreferences, conversion: str = "all", above_zero: str = "all"
 ) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
@@ -252,8 +209,8 @@ def expand_constraints(
     This is constraint classification (Har-Peled et al., 2002). The row of "r above s" for example x holds x in the
     block of label r and −x in the block of s; the zero point has no block. Blocks have n_features entries (the paper
     prints d). Every second row is negated together with its class, so that both classes occur; a symmetric loss does
-    not change. The matrix has up to 2 · n_features entries per constraint; `CalibratedLabelRanker` without a
-    classifier learns the same without storing it.
+    not change. The matrix has up to 2 · n_features entries per constraint; `CalibratedLabelRanker`
+    learns the same without storing it.
     """
     examples, winners, losers = preferences.constraints(conversion, above_zero)
     m, d = len(examples), preferences.shape[1]

@@ -1,7 +1,7 @@
 """
 CalibratedLabelRanker: batch learning of a linear utility per label, with a zero point (Brinker and Hüllermeier, 2005).
 
-Minimises  mean over constraints of ℓ(u_r(x) − u_s(x)) + alpha/2 ‖W‖² + l1 ‖W‖₁,  u_r(x) = w_r · x + b_r for the labels
+Minimises  mean over constraints of ℓ(u_r(x) − u_s(x)) + alpha/2 ‖W‖²,  u_r(x) = w_r · x + b_r for the labels
 r = 1..d and u_0 = 0 for the zero point. The constraints of an example with preferences R, relevant labels P and
 irrelevant ones N are u_r > u_s for (r, s) ∈ R ∪ P×N, u_r > 0 for r ∈ P, and u_r < 0 for r ∈ N.
 
@@ -10,8 +10,7 @@ counts. With neighbours only (d − 1 of them), distant inversions cost little: 
 exchanged, the share of violated constraints is 2/(d − 1) instead of (2d − 3)/(d(d − 1)/2). If only the lowest relevant
 label must be above the zero point, missing a higher one costs less.
 
-Cost: a product in Newton's method takes O(nnz(X) d + constraints) time and O(n_rows d + n_features d) memory; a
-stochastic step O(nnz(x) d + constraints of x) time. Expanded constraints are stored only for a `classifier`.
+Cost: a product in Newton's method takes O(nnz(X) d + constraints) time and O(n_rows d + n_features d) memory.
 
 PairwiseLabelRanker: one logistic regression for each pair of labels. For labels r < s, the probability that r is
 preferred, p_rs(x) = σ(w_rs · x + b_rs), minimises  mean log loss + alpha/2 ‖w_rs‖²  over the rows that prefer one of
@@ -32,9 +31,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from scipy.special import expit
-from sklearn.base import clone
 
 from corank.base.contract import install, note_columns
 from corank.base.docs import shared_parameters
@@ -45,30 +42,12 @@ from corank.errors import InputError
 from corank.fitted import Shapes
 from corank.models.labels.batch import (
     LabelObjective,
-    LabelSolution,
     StandardizedRows,
-    descend,
-    expand_constraints,
     newton,
 )
 from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.models.labels.ranker import TARGETS, LabelRanker, require_finite
-from corank.parameters import (
-    AboveZero,
-    Conversion,
-    LossName,
-    Rules,
-    Solver,
-    Targets,
-    boolean,
-    having,
-    integer,
-    none,
-    number,
-    one_of,
-    rng_of,
-    seed,
-)
+from corank.parameters import AboveZero, Conversion, LossName, Rules, Targets, boolean, integer, none, number, one_of
 
 Floats = NDArray[np.float64]
 
@@ -87,7 +66,7 @@ class FittedCalibratedLabels:
     is_calibrated: bool
     alpha: float
     n_iter: int
-    objective: float | None = None
+    objective: float
 
 
 @shared_parameters
@@ -105,26 +84,13 @@ class CalibratedLabelRanker(LabelRanker):
     {targets}
     {conversion}
     {above_zero}
-    l1 : float
-        Weight of ‖W‖₁.
     {scale}
     fit_intercept : bool
         Whether labels have intercepts b, which have no penalty.
-    solver : {"auto", "exact", "sgd"}
-        Newton's method, or stochastic gradient descent, which the hinge and l1 need. "auto" chooses Newton's method
-        if it is possible.
     tol : float
         Newton's method stops when the objective is above its minimum by at most this share of its value at W = 0.
     max_iter : int
         Largest number of Newton steps.
-    n_steps : int
-        Number of stochastic steps, one example each. The model is the mean of the second half of the iterates, or the
-        last iterate with `l1`.
-    classifier : classifier or None
-        A linear scikit-learn classifier to fit to the expanded constraints, each a row of n_features · d columns. It
-        then decides loss, penalty and solver, and penalises the intercepts b like weights.
-    {random_state}
-    {verbose}
 
     Attributes
     ----------
@@ -136,9 +102,9 @@ class CalibratedLabelRanker(LabelRanker):
     alpha_ : float
         Weight of the penalty that was used.
     objective_ : float
-        Final value of the objective; not with a classifier.
+        Final value of the objective.
     n_iter_ : int
-        Number of Newton or stochastic steps; 0 with a classifier.
+        Number of Newton steps.
 
     Examples
     --------
@@ -150,22 +116,17 @@ class CalibratedLabelRanker(LabelRanker):
     [[0], [1, 0]]
     """
 
+    _gone: ClassVar[tuple[str, ...]] = ("l1", "solver", "n_steps", "classifier", "random_state", "verbose")
     _rules: ClassVar[Rules] = {
-        "loss": one_of(*LOSSES),
+        "loss": one_of(*(name for name in LOSSES if np.isfinite(Loss.of(name).curvature))),
         "alpha": number(0, inside="()") | none,
         "targets": one_of(*TARGETS),
         "conversion": one_of(*CONVERSIONS),
         "above_zero": one_of(*ABOVE_ZERO),
-        "l1": number(0),
         "scale": boolean,
         "fit_intercept": boolean,
-        "solver": one_of("auto", "exact", "sgd"),
         "tol": number(0, 1, inside="()"),
         "max_iter": integer(1),
-        "n_steps": integer(0),
-        "classifier": having("a scikit-learn classifier", "fit", "get_params") | none,
-        "random_state": seed,
-        "verbose": boolean,
     }
 
     coef_: Floats
@@ -182,32 +143,20 @@ class CalibratedLabelRanker(LabelRanker):
         *,
         conversion: Conversion = "all",
         above_zero: AboveZero = "all",
-        l1: float = 0.0,
         scale: bool = True,
         fit_intercept: bool = True,
-        solver: Solver = "auto",
         tol: float = 1e-12,
         max_iter: int = 200,
-        n_steps: int = 100_000,
-        classifier: Any = None,
-        random_state: Any = None,
-        verbose: bool = False,
     ) -> None:
         self.loss = loss
         self.alpha = alpha
         self.targets = targets
         self.conversion = conversion
         self.above_zero = above_zero
-        self.l1 = l1
         self.scale = scale
         self.fit_intercept = fit_intercept
-        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.n_steps = n_steps
-        self.classifier = classifier
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows and their labels, see `LabelRanker.fit`; a weight of 2 is equivalent to repeating the row."""
@@ -226,54 +175,19 @@ class CalibratedLabelRanker(LabelRanker):
         if not total > 0.0:
             raise InputError(f"y orders no two labels in any of the {n} rows with positive weight; pass preferences.")
         # without intercepts, centring would move the zero point
-        centre = self.fit_intercept and self.classifier is None and (self._is_exact or not sparse.issparse(rows))
-        standardized = StandardizedRows.of(rows, weights, scale=self.scale, centre=bool(centre))
+        standardized = StandardizedRows.of(rows, weights, scale=self.scale, centre=bool(self.fit_intercept))
         alpha = _SHARE * standardized.mean_square(weights) / weights.sum() if self.alpha is None else float(self.alpha)
         problem = LabelObjective(
             standardized, preferences.targets, as_conversion(self.conversion, self.above_zero), Loss.of(self.loss),
-            weights / total, counts, alpha if alpha > 0.0 else 1.0, float(self.l1), bool(self.fit_intercept),
+            weights / total, counts, alpha if alpha > 0.0 else 1.0, bool(self.fit_intercept),
         )  # fmt: skip
-        solution = self._solve(problem, preferences, weights)
+        solution = newton(problem, self.tol, self.max_iter)
         coef, intercept = standardized.for_given_columns(solution.W, solution.b)
-        objective = problem.objective(solution.W, solution.b) if self.classifier is None else None
         require_finite(coef, intercept)
         return FittedCalibratedLabels(
             coef, intercept, labels, preferences.kind, preferences.is_calibrated, problem.alpha, solution.n_iter,
-            objective,
+            problem.objective(solution.W, solution.b),
         )  # fmt: skip
-
-    @property
-    def _is_exact(self) -> bool:
-        can = np.isfinite(Loss.of(self.loss).curvature) and self.l1 == 0.0
-        return self.solver == "exact" or (self.solver == "auto" and bool(can))
-
-    def _check_combinations(self) -> None:
-        if self.solver == "exact" and (not np.isfinite(Loss.of(self.loss).curvature) or self.l1 > 0.0):
-            raise InputError(
-                "solver='exact' needs a smooth loss and l1=0; choose loss='squared_hinge', or solver='sgd'."
-            )
-
-    def _solve(self, problem: LabelObjective, preferences: LabelPreferences, weights: Floats) -> LabelSolution:
-        if self.classifier is not None:
-            return self._classify(problem, preferences, weights)
-        if self._is_exact:
-            return newton(problem, self.tol, self.max_iter)
-        return descend(problem, self.n_steps, rng_of(self.random_state), self.verbose)
-
-    def _classify(self, problem: LabelObjective, preferences: LabelPreferences, weights: Floats) -> LabelSolution:
-        X, d = sparse.csr_array(problem.rows.X) * problem.rows.factors[None, :], problem.n_labels
-        if problem.fit_intercept:
-            X = sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr")
-        Z, t, examples = expand_constraints(X.tocsr(), preferences, self.conversion, self.above_zero)
-        model = clone(self.classifier)
-        if "fit_intercept" in model.get_params(deep=False):
-            model.set_params(fit_intercept=False)  # the constraints are symmetric
-        options = {} if (weights == weights[0]).all() else {"sample_weight": weights[examples]}
-        model.fit(Z, t, **options)
-        if np.shape(getattr(model, "coef_", ())) not in ((1, Z.shape[1]), (Z.shape[1],)):
-            raise InputError(f"{type(model).__name__} has no coef_ of one weight per column; pass a linear classifier.")
-        W = np.asarray(model.coef_, dtype=np.float64).reshape(d, -1)
-        return LabelSolution(W[:, :-1], W[:, -1], 0) if problem.fit_intercept else LabelSolution(W, np.zeros(d), 0)
 
     def _utilities(self, rows: Any) -> Floats:
         return score_columns(rows, self.coef_.T) + self.intercept_

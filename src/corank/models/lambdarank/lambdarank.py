@@ -25,7 +25,7 @@ from corank.base.contract import MISSING, named_after_y
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.core.rows.access import factors_of
-from corank.data.queries import qid_of_group
+from corank.data.queries import qid_of_group, qid_of_index
 from corank.data.ranking import RankingData
 from corank.data.scoring import repeat_first, score_columns
 from corank.errors import InputError, import_extra
@@ -306,7 +306,7 @@ class LambdaRank(Ranker):
             qid = qid_of_group(group, X.shape[0] if hasattr(X, "shape") else len(X))
         if eval_group is not None or isinstance(eval_set, list):
             eval_set = _with_group(eval_set, eval_group)
-        inputs, weights = (X, y, qid, pairs), (sample_weight, pair_weight)
+        inputs, weights = (X, y, qid_of_index(X, qid), pairs), (sample_weight, pair_weight)
         if callbacks and self.scorer != "trees":
             raise InputError(f"callbacks were given, but scorer is {self.scorer!r}; set scorer='trees'.")
         more = {name: value for name, value in (("eval_set", eval_set), ("callbacks", callbacks)) if value is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -13,6 +13,7 @@ from scipy import sparse
 
 from corank.base import solvers as exact
 from corank.base.base import Interrupted, Ranker
+from corank.base.contract import MISSING
 from corank.base.held_out import HeldOut
 from corank.base.pairs.losses import LOSSES, QUERY_WEIGHTS, Loss
 from corank.base.pairs.sampling import DRAWS
@@ -27,9 +28,32 @@ from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Relations
-from corank.models.linear.descent import HeldOutError, ParallelDescent, require_stored, train
-from corank.models.linear.objective import RATES, DescentProblem, Objective, ObjectiveSample, columns_of_views
-from corank.parameters import Rules, boolean, integer, n_jobs, none, number, one_of, seed
+from corank.models.linear.descent import (
+    RATES,
+    DescentProblem,
+    HeldOutError,
+    Objective,
+    ObjectiveSample,
+    ParallelDescent,
+    columns_of_views,
+    require_stored,
+    train,
+)
+from corank.parameters import (
+    Draw,
+    Missing,
+    QueryWeight,
+    Rate,
+    Rules,
+    Solver,
+    boolean,
+    integer,
+    n_jobs,
+    none,
+    number,
+    one_of,
+    seed,
+)
 
 Floats = NDArray[np.float64]
 
@@ -126,25 +150,11 @@ def logistic(margins: Floats) -> Floats:
     return 0.5 * (1.0 + np.tanh(0.5 * margins))
 
 
+@dataclass(eq=False, repr=False)
 class LinearDescent(Ranker):
     """Linear ranker learnt by stochastic descent, or by an exact solver where that is cheaper."""
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
-
-    # defaults for a ranker without these parameters
-    mix: float = 0.0
-    fit_intercept: bool = False
-    tol: float = 1e-10
-    max_iter: int = 100
-
-    coef_: Floats
-    intercept_: float
-    alpha_: float | Floats
-    alpha_from_: str
-    score_range_: Floats
-    objective_trace_: Floats
-    eta0_: float | Floats
-    run_: dict[str, Any]
 
     _rules: ClassVar[Rules] = {
         "loss": one_of(*LOSSES),
@@ -153,6 +163,7 @@ class LinearDescent(Ranker):
         "query_weight": one_of(*QUERY_WEIGHTS),
         "draw": one_of(*DRAWS),
         "scale": boolean,
+        "missing": one_of(*MISSING),
         "solver": one_of("auto", "sgd", "exact"),
         "tol": number(0, 1, inside="()"),
         "max_iter": integer(1),
@@ -175,6 +186,39 @@ class LinearDescent(Ranker):
             not hasattr(m, "run_") or (hasattr(m, "eta0_") and hasattr(m, "objective_trace_"))
         ),
     }
+
+    _: KW_ONLY
+    l1: float = 0.0
+    query_weight: QueryWeight = "pairs"
+    draw: Draw = "pairs"
+    scale: bool = True
+    missing: Missing = "mean"
+    solver: Solver = "auto"
+    rate: Rate = "pegasos"
+    eta0: float | Sequence[float] | None = None
+    n_steps: int = 100_000
+    average: bool | None = None
+    project: bool = False
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    # a ranker without these parameters
+    mix = 0.0
+    fit_intercept = False
+    tol = 1e-10
+    max_iter = 100
+
+    coef_: Floats = field(init=False)
+    intercept_: float = field(init=False)
+    score_range_: Floats = field(init=False)
+    objective_trace_: Floats = field(init=False)
+    eta0_: float | Floats = field(init=False)
+    run_: dict[str, Any] = field(init=False)
 
     def partial_fit(
         self,

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.linalg import solve_triangular
 
 from corank.base.held_out import HeldOut
@@ -151,26 +150,6 @@ class PathValidation:
     def best_length(self) -> int:
         """Number of terms of the best model, at least 1; the shortest one in a tie."""
         return max(self._stopping.best, 1)
-
-
-class TermContribution(NamedTuple):
-    """Contribution of one chosen row (or column) to a score."""
-
-    chosen: int  # the training row, or the column of X with ``dictionary="columns"``
-    coefficient: float  # its coefficient, summed over the terms that chose it
-    similarity: float  # similarity of the explained row to it, or the row's value in that column
-    contribution: float  # the product of both
-
-
-def term_contributions(chosen: NDArray[np.int64], coefficients: Floats, similarities: Any) -> list[TermContribution]:
-    """List the contributions to a score, largest first."""
-    values = np.asarray(similarities.toarray() if sparse.issparse(similarities) else similarities)[0]
-    contributions = [
-        TermContribution(int(number), float(a), float(k), float(a * k))
-        for number, a, k in zip(chosen, coefficients, values, strict=True)
-        if a != 0.0
-    ]
-    return sorted(contributions, key=lambda item: -item.contribution)
 
 
 FITTINGS = ("basic", "back", "pre")

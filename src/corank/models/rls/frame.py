@@ -15,7 +15,7 @@ from corank.base.pairs.losses import drawn_weight, weigh_queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import MetricResult, evaluate, parse_metric
-from corank.models.rls.accuracy import ErrorScales, LeaveOutScores, merge_ties
+from corank.models.rls.leave_out import ErrorScales, LeaveOutScores, merge_ties
 
 Floats = NDArray[np.float64]
 Features = Callable[[Any], Floats]

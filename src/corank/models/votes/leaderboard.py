@@ -18,12 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from corank.data.io.items import Items, read_items
 from corank.data.io.votes import Votes, as_votes, pair_votes
 from corank.errors import InputError, suggest_names, warn
-from corank.models.votes.laplace import log_probabilities
 from corank.models.votes.ranks import ScorePosterior, groups_of, rank_sets
 from corank.models.votes.scores import CheapScores, Hyperprior, ScoreFit
-from corank.models.votes.text import board_table, draw, judge_rows, listed, sentences
+from corank.models.votes.text import board_table, draw, judge_table, listed, sentences
 from corank.parameters import check_values, integer, number, one_of
-from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -282,38 +280,6 @@ class Leaderboard(BaseEstimator):
         second = 1 if b is None else int(self._numbers(b)[0])
         return self._posterior.votes_to_separate(first, second, self.level)
 
-    def judge_worth(self) -> Floats:
-        """
-        Return how many votes of a typical judge one vote of each judge of `judges_` is worth.
-
-        Returns
-        -------
-        array of shape (n_judges,)
-            Ratios of Fisher informations, averaged over pairs of items.
-        """
-        check_is_fitted(self, "items_")
-        a, b = np.triu_indices(len(self.items_), 1)
-        delta = (self.scores_[a] - self.scores_[b])[:: max(len(a) // 2000, 1)]
-
-        def information_of(r: float) -> float:
-            p = np.exp(log_probabilities(r * delta, self._posterior.kappa))
-            return float(r * r * np.mean(p[:, 0] + p[:, 2] - (p[:, 0] - p[:, 2]) ** 2))
-
-        typical = information_of(1.0)
-        return np.array([information_of(float(r)) / typical for r in self.reliabilities_])
-
-    def table(self) -> ReportTable:
-        """
-        Return the items with scores, intervals, ranks and numbers of votes.
-
-        Returns
-        -------
-        ReportTable
-            The table, the best item first.
-        """
-        check_is_fitted(self, "items_")
-        return board_table(self)
-
     def rows(self) -> list[list[object]]:
         """
         Return the items with all figures, as cells of a CSV file.
@@ -329,30 +295,6 @@ class Leaderboard(BaseEstimator):
         lines = zip(self.items_, numbers, self.ranks_.tolist(), self.n_votes_.tolist(), strict=True)
         return [header, *([name, *(f"{x:.6g}" for x in values), *ranks, n] for name, values, ranks, n in lines)]
 
-    def judge_table(self) -> ReportTable:
-        """
-        Return the judges with their votes, reliability and worth, the most reliable first.
-
-        Returns
-        -------
-        ReportTable
-            The table; without rows if judges are unknown.
-        """
-        check_is_fitted(self, "items_")
-        return judge_rows(self)
-
-    def sentences(self) -> tuple[str, ...]:
-        """
-        Return what the votes decide, one sentence each.
-
-        Returns
-        -------
-        tuple of str
-            The sentences, the most important first.
-        """
-        check_is_fitted(self, "items_")
-        return sentences(self)
-
     def summary(self) -> str:
         """
         Return the table and what the votes decide as text.
@@ -362,8 +304,9 @@ class Leaderboard(BaseEstimator):
         str
             Markdown.
         """
-        parts = [self.table().markdown(), *self.sentences()]
-        return "\n\n".join([*parts, self.judge_table().markdown()] if self.judges_ else parts)
+        check_is_fitted(self, "items_")
+        parts = [board_table(self).markdown(), *sentences(self)]
+        return "\n\n".join([*parts, judge_table(self).markdown()] if self.judges_ else parts)
 
     def plot(self, path: Any = None) -> Any:
         """

@@ -35,15 +35,23 @@ def board_table(board: Leaderboard) -> ReportTable:
     )  # fmt: skip
 
 
-def judge_rows(board: Leaderboard) -> ReportTable:
+def judge_table(board: Leaderboard) -> ReportTable:
     """Return the judges with their votes, reliability and worth, the most reliable first."""
-    votes, worth = board.votes_, board.judge_worth()
+    votes = board.votes_
+    a, b = np.triu_indices(len(board.items_), 1)
+    delta = (board.scores_[a] - board.scores_[b])[:: max(len(a) // 2000, 1)]
+
+    def information_of(r: float) -> float:
+        p = np.exp(log_probabilities(r * delta, float(np.log(board.tie_weight_ or 1e-300))))
+        return float(r * r * np.mean(p[:, 0] + p[:, 2] - (p[:, 0] - p[:, 2]) ** 2))
+
+    worth = [information_of(float(r)) / information_of(1.0) for r in board.reliabilities_]
     n_votes = np.zeros(0) if votes.judge is None else np.bincount(votes.judge, votes.count, len(votes.judges))
     counts = dict(zip(votes.judges, n_votes.astype(int).tolist(), strict=False))
     half = 1.96 * board.reliability_std_
     rows = tuple(
         (board.judges_[i], counts[board.judges_[i]], float(board.reliabilities_[i]),
-         float(board.reliabilities_[i] - half[i]), float(board.reliabilities_[i] + half[i]), float(worth[i]))
+         float(board.reliabilities_[i] - half[i]), float(board.reliabilities_[i] + half[i]), worth[i])
         for i in np.argsort(-board.reliabilities_, kind="stable").tolist()
     )  # fmt: skip
     return ReportTable(

@@ -28,6 +28,8 @@ TABLES = {
     "signs": "a,b,result\nx,y,1\ny,z,0\nz,x,-1\n",
     "one and two": "a,b,choice\nx,y,1\ny,z,tie\nz,x,2\n",
     "wide": "a,b,wins_a,wins_b,ties\nx,y,1,0,0\ny,z,0,0,1\nz,x,0,1,0\n",
+    "one of three": "model_a,model_b,winner_model_a,winner_model_b,winner_tie\nx,y,1,0,0\ny,z,0,0,1\nz,x,0,1,0\n",
+    "one and a half": "generator_1,generator_2,preference\nx,y,1\ny,z,1.5\nz,x,2\n",
 }
 
 
@@ -63,6 +65,8 @@ def test_scores_of_a_comparative_evaluation_are_votes_on_all_pairs(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(rows))
     votes = read_votes(tmp_path / "a.json")
     assert triples(votes) == [("x", ">", "y", 1), ("x", ">", "z", 1), ("y", "=", "z", 1)]
+    (tmp_path / "c.json").write_text(json.dumps({"results": rows, "name": "run"}))
+    assert triples(read_votes(tmp_path / "c.json")) == triples(votes)
     (tmp_path / "b.json").write_text(json.dumps([{"experiments": ["x", "y"], "preference": "y", "example_id": 1}]))
     assert triples(read_votes(tmp_path / "b.json")) == [("x", "<", "y", 1)]
 
@@ -106,7 +110,7 @@ def test_both_bad_is_a_tie_that_is_counted(tmp_path):
     (tmp_path / "a.csv").write_text("model_a,model_b,winner\nx,y,tie (bothbad)\nx,y,both_bad\nx,y,tie\nx,y,\n")
     votes = read_votes(tmp_path / "a.csv")
     assert (votes.n_ties, votes.n_both_bad, len(votes)) == (3, 2, 3)
-    assert "1 rows without a vote are left out" in votes.notes[0]
+    assert "1 row without a vote is left out" in votes.notes[0]
 
 
 def test_names_are_read_before_sides(tmp_path):

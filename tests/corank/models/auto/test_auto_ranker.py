@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.stats import rankdata
 
 import corank
 from corank.base import explain
@@ -116,7 +117,8 @@ def test_sparse_rows_and_preferences_are_learnt_from():
     wide = sparse.random_array((len(Y), 3000), density=0.01, format="csr", rng=np.random.default_rng(0))
     rows = sparse.hstack([sparse.csr_array(X), wide], format="csr")
     model = AutoRanker(random_state=0).fit(rows, Y, qid=QID)
-    assert set(model.leaderboard_.names) <= {"linear", "linear-strong", "linear-strongest", "logistic"}
+    linear = {"linear", "linear-weak", "linear-strong", "linear-strongest", "logistic"}
+    assert set(model.leaderboard_.names) <= linear
     pairs = np.array([(i, j) for i in range(200) for j in range(200) if QID[i] == QID[j] and Y[i] > Y[j]])
     model = AutoRanker(candidates=CHEAP, random_state=0).fit(X, pairs=pairs, qid=QID)
     assert model.leaderboard_.metric == "1 − disagreement"
@@ -154,12 +156,40 @@ def test_correlations_of_columns_are_those_of_numpy():
 def test_all_candidates_can_be_fitted_saved_and_exported(tmp_path):
     model = AutoRanker(random_state=0).fit(X, BENT_Y, qid=QID)
     assert model.skipped_ == ()
-    assert {name.split()[0] for name in model.leaderboard_.names} == set(CANDIDATES)
+    assert {name.split()[0] for name in model.leaderboard_.names} == set(CANDIDATES) - {"logistic"}
     corank.save(model, tmp_path / "model")
     again = corank.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.summary() == model.summary()
-    assert again.leaderboard_.to_frame().shape == (len(CANDIDATES), 6)
+    assert again.leaderboard_.to_frame().shape == (len(CANDIDATES) - 1, 6)
+
+
+def test_ranks_inside_the_query_are_read_if_scales_differ_between_queries(tmp_path):
+    """Each query has its own scale and offset, so that only the order of values inside a query means anything."""
+    rng = np.random.default_rng(2)
+    rows = X * np.exp(5 * rng.normal(size=(40, 1)))[QID] + 1e3 * rng.normal(size=(40, 1))[QID]
+    few, plain = QID < 20, ["linear", "linear-strong", "gaussian"]
+    model = AutoRanker(candidates=[*plain, "ranks"], random_state=0).fit(rows[few], Y[few], qid=QID[few])
+    assert model.reads_ranks_.any()
+    assert "predict needs qid" in model.summary()
+    ranks = np.concatenate([(rankdata(rows[q == QID], axis=0) - 0.5) / (q == QID).sum() for q in range(40)])
+    seen = {True: ranks, False: rows}
+    factors = model.weights_ / model.scales_
+    parts = zip(factors, model.members_, model.reads_ranks_.tolist(), strict=True)
+    np.testing.assert_allclose(
+        model.predict(rows, QID), sum(c * member.predict(seen[reads]) for c, member, reads in parts), rtol=1e-9
+    )
+    without = AutoRanker(candidates=plain, random_state=0).fit(rows[few], Y[few], qid=QID[few])
+    assert model.score(rows[~few], Y[~few], QID[~few]) > without.score(rows[~few], Y[~few], QID[~few]) + 0.1
+    with pytest.warns(UserWarning, match="ranks all rows as one query"):
+        model.predict(rows)
+    corank.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(corank.load(tmp_path / "model").predict(rows, QID), model.predict(rows, QID))
+    with pytest.raises(InputError, match="ranks of columns inside the query"):
+        export_model(model, tmp_path / "model.json", "json", rows=rows, qid=QID)
+    explained = explain(model, rows, (0, 1), qid=QID)
+    scores = model.predict(rows, QID)
+    assert explained.contributions.sum() == pytest.approx(scores[0] - scores[1])
 
 
 def test_exports_and_explanations_are_those_of_the_parts(tmp_path):
@@ -254,3 +284,29 @@ def test_importances_of_linear_averages_are_those_of_weights():
     np.testing.assert_allclose(model.feature_importances_, expected / expected.sum(), rtol=1e-9)
     bent = AutoRanker(candidates=["gaussian-weak", "trees"], random_state=0).fit(X, BENT_Y, qid=QID)
     assert set(np.argsort(-bent.feature_importances_)[:2]) == {0, 1}
+
+
+def test_the_treatment_of_unjudged_rows_is_what_ranks_judged_rows_of_left_out_queries_best():
+    """Rows that nobody judged are the lowest of column 0, which among the judged ones seems to be worth nothing."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(30), 20)
+    rows = rng.normal(size=(600, 4))
+    grades = ((rows[:, 0] > 0.5) & (rows[:, 1] > -0.5)).astype(float)
+    judged = np.concatenate([np.argsort(np.argsort(-rows[q == qid, 0])) < 8 for q in range(30)])
+    y = np.where(judged, grades, np.nan)
+    model = AutoRanker(candidates=["linear"], random_state=0).fit(rows, y, qid=qid)
+    names = ("missing", "irrelevant", "pooled")
+    each = {u: AutoRanker(candidates=["linear"], unjudged=u, random_state=0).fit(rows, y, qid=qid) for u in names}
+    values = {name: float(other.estimate_[0]) for name, other in each.items()}
+    chosen = [name for name in names if (each[name].predict(rows) == model.predict(rows)).all()]
+    assert f"{values[chosen[0]]:.3f}" in model.unjudged_
+    assert model.unjudged_ in model.summary()
+    assert values[chosen[0]] == max(values.values()) or chosen[0] == "missing"
+    # by hand: unjudged rows are irrelevant
+    filled = corank.RankRLS(each["irrelevant"].members_[0].alpha).fit(rows, np.nan_to_num(y), qid=qid)
+    scores = each["irrelevant"].predict(rows)
+    np.testing.assert_allclose(np.corrcoef(filled.predict(rows), scores)[0, 1], 1.0)
+    whole = AutoRanker(candidates=["linear"], random_state=0).fit(rows[judged], grades[judged], qid=qid[judged])
+    assert not hasattr(whole, "unjudged_")
+    alone = AutoRanker(candidates=["linear"], random_state=0).fit(rows, np.where(qid < 5, grades, np.nan), qid=qid)
+    assert not hasattr(alone, "unjudged_")

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from corank import Leaderboard
 from corank.data.io.votes import Votes, read_votes
 from corank.errors import InputError, UsageWarning
+from corank.models.votes import board_table, judge_table, sentences
 from corank.models.votes.laplace import log_probabilities
 from corank.models.votes.ranks import ScorePosterior, groups_of, rank_sets
 
@@ -52,7 +53,7 @@ def test_scores_bias_ties_and_reliabilities_are_found_again():
     assert np.log(board.tie_weight_) == pytest.approx(-0.4, abs=0.1)
     found = dict(zip(board.judges_, board.reliabilities_ * np.polyfit(s, scores, 1)[0], strict=True))
     assert [found[f"j{at}"] for at in range(6)] == pytest.approx(r, abs=0.15)
-    worth = dict(zip(board.judges_, board.judge_worth(), strict=True))
+    worth = {row[0]: row[-1] for row in judge_table(board).rows}
     assert worth["j0"] > worth["j1"] > 0.5 > 0.1 > worth["j4"]
     assert board.next_votes(1)[0][2] == "j0"
 
@@ -238,7 +239,7 @@ def test_cheap_votes_may_be_on_other_items():
 
 def test_text_table_and_plot(tmp_path):
     board = Leaderboard().fit(simulated(np.linspace(-1, 1, 5), 400, beta=0.4, r=[1.0, 0.8, 1.1]))
-    assert board.table().columns[0] == "ranks"
+    assert board_table(board).columns[0] == "ranks"
     text = board.summary()
     assert "i4 leads i3" in text
     assert "shown first gets" in text
@@ -247,7 +248,7 @@ def test_text_table_and_plot(tmp_path):
     assert len(figure.axes) == 3
     assert (tmp_path / "board.png").stat().st_size > 1000
     one = Leaderboard().fit({"a": ["x"], "b": ["y"], "winner": ["a"], "judge": ["ann"]})
-    assert any("one judge" in sentence for sentence in one.sentences())
+    assert any("one judge" in sentence for sentence in sentences(one))
 
 
 def test_manners_of_scikit_learn_and_bad_values():

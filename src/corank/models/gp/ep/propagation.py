@@ -7,10 +7,9 @@ with b_k = e_left − e_right (a preference) or e_left (a grade of one item). Ea
 scalar g = bᵀf: the 2 × 2 matrices of the paper have rank one and are never built. The posterior of w has the precision
 Λ = Λ0 + RᵀSR, S = Bᵀ diag(weight τ) B. Λ is never below Λ0, so its Cholesky factor exists even for duplicate rows.
 
-A parallel sweep costs one Cholesky factor, O(n r² + m r) for n items, m sites and r columns of R, and is damped if the
-sites oscillate. A sequential sweep makes rank-one updates, O(m r²), and is used for few sites. A site of weight w
-represents w equal sites with the same τ and ν, at the cost of one. Sweeps run in the smallest space that contains the
-sites: over the items they name, or over their own scalars if those are fewer. The fixed point is the same.
+A sweep updates all sites with one Cholesky factor, O(n r² + m r) for n items, m sites and r columns of R, and is damped
+if sites oscillate. A site of weight w represents w equal sites with the same τ and ν, at the cost of one. Sweeps run
+in the smallest space that contains the sites: over the items they name, or over their own scalars if those are fewer.
 
     log Z = ½ hᵀμ − ½ log|Λ|/|Λ0| + Σ_k weight_k (log Z_k − log ∫ cavity_k · site_k)
 
@@ -20,7 +19,7 @@ Gaussian processes for ranking, 2005; Rasmussen and Williams, Gaussian processes
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,8 +39,6 @@ Integers = NDArray[np.int64]
 # convergence: largest change of a site's marginal posterior in a sweep, in standard deviations
 TOLERANCE = 1e-7
 MAX_SWEEPS = 400
-# sequential sweeps are used for at most this many sites
-FEW = 16
 # directions with less than this share of the largest variance are rounding errors
 RANK = 1e-13
 # the same while hyper-parameters are learnt: the evidence changes by less than it differs between samples of answers
@@ -50,11 +47,8 @@ RANK_WHILE_LEARNING = 1e-8
 _BLOCK = 128
 # smallest damping factor
 _LEAST_STEP = 0.01
-# Anderson acceleration starts when no site moves by more than this, keeps this many sweeps, and may lengthen a step by
-# this factor
-_NEAR, _MEMORY, _STRIDE = 0.3, 6, 3.0
-# total initial weight of the sites per item, its growth factor, and the gap below which it grows
-_FIRST, _GROWTH, _SETTLED = 4.0, 4.0, 1.0
+# changes below which an oscillation lowers the limit of the steps
+_NEAR = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,103 +141,6 @@ class Sites(Part):
         np.add.at(S, (i, j), -both)
         np.add.at(S, (j, i), -both)
         return S
-
-
-@dataclass(eq=False)
-class Sweeps:
-    """
-    Sweeps over the sites of one problem: each call updates τ and ν and returns the largest change.
-
-    step, max_step: damping factor and its limit, which falls after each oscillation close to convergence.
-    history: values and changes of (τ, ν) in past sweeps, for acceleration (Anderson, 1965).
-    """
-
-    R: Floats  # R (n, r), sites: features of the named items, w ~ N(0, I)
-    sites: Sites
-    max_weight: float = np.inf  # current limit on the weight of a site; grows until no site is limited
-    step: float = 1.0
-    max_step: float = 1.0
-    last: float = np.inf  # norm of all changes in the last sweep
-    history: list[tuple[Floats, Floats]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, R: Floats, sites: Sites, *, is_warm: bool = False) -> Sweeps:
-        """Choose the smallest space; without a warm start, begin with small weights to avoid overshooting."""
-        items, named = sites.compacted()
-        rows = R[items]
-        m = len(named)
-        if m < len(rows):
-            rows = rows[named.left] - np.where(named.right[:, None] >= 0, rows[named.right], 0.0)
-            named = replace(named, left=np.arange(m), right=np.full(m, -1))
-        if len(rows) < rows.shape[1]:
-            rows = root_of(rows @ rows.T)[0]
-        max_weight = np.inf if is_warm else min(1.0, _FIRST * len(items) / max(m, 1))
-        return cls(np.ascontiguousarray(rows), named, max_weight)
-
-    def __call__(self, tau: Floats, nu: Floats) -> float:
-        """Update τ and ν in place; return the largest change, infinite while weights are limited."""
-        heaviest = float(self.sites.weight.max(initial=0.0))
-        sites = replace(self.sites, weight=np.minimum(self.sites.weight, self.max_weight))
-        gap = self.sequential(sites, tau, nu) if len(sites) <= FEW else self.parallel(sites, tau, nu)
-        if self.max_weight >= heaviest:
-            return gap
-        if gap < _SETTLED:
-            self.max_weight, self.step, self.max_step = _GROWTH * self.max_weight, 1.0, 1.0
-            self.history.clear()
-        return np.inf
-
-    def parallel(self, s: Sites, tau: Floats, nu: Floats) -> float:
-        """Update all sites with one Cholesky factor; O(n r² + m r)."""
-        m = len(s)
-        mu, factor, _ = assemble(self.R, s, tau, nu, np.eye(self.R.shape[1]))
-        means, variances = scalars(self.R, s, mu, factor)
-        now, change = np.concatenate([tau, nu]), np.empty(2 * m)
-        gap, size = kernels.match_parallel(means, variances, *s.intervals, s.weight, tau, nu, change[:m], change[m:])
-        change -= now
-        self.damp(size, is_near=gap < _NEAR)
-        move = self.step * change
-        if gap < _NEAR:
-            self.history.append((now, change))
-            del self.history[:-_MEMORY]
-            unit = np.tile(s.weight, 2) * np.concatenate([variances, np.sqrt(variances)])
-            accelerated = _anderson_step(self.history, unit, self.step)
-            if np.linalg.norm(unit * accelerated) < _STRIDE * np.linalg.norm(unit * change):
-                move = accelerated
-        np.maximum(now[:m] + move[:m], 0.0, out=tau)
-        nu[:] = now[m:] + move[m:]
-        return float(gap)
-
-    def sequential(self, s: Sites, tau: Floats, nu: Floats) -> float:
-        """Update one site after another with rank-one steps; O(m r²)."""
-        mu, factor, _ = assemble(self.R, s, tau, nu, np.eye(self.R.shape[1]))
-        inverse = linalg.solve_triangular(factor, np.eye(len(mu)), lower=True, check_finite=False)
-        cov = inverse.T @ inverse
-        arguments = self.R, s.left, s.right, *s.intervals, s.weight, tau, nu, self.step
-        gap, size = kernels.match_sequential(*arguments, cov, mu)
-        self.damp(size, is_near=gap < _NEAR)
-        return float(gap)
-
-    def damp(self, size: float, *, is_near: bool) -> None:
-        """Shorten steps while sites oscillate, and lengthen them while sites converge."""
-        if size > (1.0 - 0.1 * self.step) * self.last:
-            self.step = max(0.5 * self.step, _LEAST_STEP)
-            if is_near:
-                self.max_step = max(0.7 * self.max_step, _LEAST_STEP)
-            self.history.clear()
-        else:
-            self.step, self.max_step = min(1.4 * self.step, self.max_step), min(1.1 * self.max_step, 1.0)
-        self.last = size
-
-
-def _anderson_step(history: list[tuple[Floats, Floats]], unit: Floats, step: float) -> Floats:
-    """The step of Anderson acceleration; the plain damped step after one sweep."""
-    now, change = history[-1]
-    if len(history) < 2:
-        return step * change
-    moves = np.array([now - then for then, _ in history[:-1]]).T
-    turns = np.array([change - old for _, old in history[:-1]]).T
-    share, *_ = linalg.lstsq(turns * unit[:, None], change * unit, cond=1e-10, check_finite=False)
-    return np.asarray(step * change - (moves + step * turns) @ share)
 
 
 def assemble(R: Floats, sites: Sites, tau: Floats, nu: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
@@ -366,18 +263,39 @@ def propagate(
     m = len(sites)
     tau, nu = (np.zeros(m), np.zeros(m)) if start is None else (start[0].copy(), start[1].copy())
     prior = np.eye(R.shape[1]) if precision is None else linalg.cholesky(precision, lower=True, check_finite=False)
-    sweeps = Sweeps.of(R if precision is None else under(prior, R), sites, is_warm=start is not None)
-    gap, n_sweeps = np.inf, 0
+    rows, named = _smallest_space(R if precision is None else under(prior, R), sites)
+    eye, change = np.eye(rows.shape[1]), np.empty((2, m))
+    gap, n_sweeps, last, step, max_step = np.inf, 0, np.inf, 1.0, 1.0
     while gap > tol and n_sweeps < max_sweeps:
-        gap = sweeps(tau, nu)
+        mu, factor, _ = assemble(rows, named, tau, nu, eye)
+        means, variances = scalars(rows, named, mu, factor)
+        gap, size = kernels.match_sites(means, variances, *named.intervals, named.weight, tau, nu, *change)
+        if size > (1.0 - 0.1 * step) * last:  # shorter steps while sites oscillate
+            step = max(0.5 * step, _LEAST_STEP)
+            max_step = max(0.7 * max_step, _LEAST_STEP) if gap < _NEAR else max_step
+        else:
+            step, max_step = min(1.4 * step, max_step), min(1.1 * max_step, 1.0)
+        tau, nu, last = np.maximum(tau + step * (change[0] - tau), 0.0), nu + step * (change[1] - nu), size
         n_sweeps += 1
     if gap > tol and not quiet:
         warn(
-            f"expectation propagation did not converge in {n_sweeps} sweeps: sites still move by {sweeps.last:.1e} "
+            f"expectation propagation did not converge in {n_sweeps} sweeps: sites still move by {last:.1e} "
             "standard deviations. Raise sigma, or scale the columns.",
             ConvergenceWarning,
         )
     return _approximation(R, sites, tau, nu, prior, n_sweeps, gap)
+
+
+def _smallest_space(R: Floats, sites: Sites) -> tuple[Floats, Sites]:
+    """Rows of the named items, or of the differences if those are fewer, in as few columns as possible; their sites."""
+    items, named = sites.compacted()
+    rows, m = R[items], len(named)
+    if m < len(rows):
+        rows = rows[named.left] - np.where(named.right[:, None] >= 0, rows[named.right], 0.0)
+        named = replace(named, left=np.arange(m), right=np.full(m, -1))
+    if len(rows) < rows.shape[1]:
+        rows = root_of(rows @ rows.T)[0]
+    return np.ascontiguousarray(rows), named
 
 
 def _approximation(
