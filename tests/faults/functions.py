@@ -25,7 +25,7 @@ from corank.models.fusion import FusionDefinition
 from corank.tables import ReportTable
 from corank.text import Vectors, read_corpus, save_corpus
 from corank.text.vectors import write_vectors
-from corank_lab.api.export import write_ubi_events
+from corank_lab.api.history import write_ubi_events
 from corank_lab.api.log import EventLog
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service

@@ -13,7 +13,7 @@ from corank.data.io.compressed import ROW_CELLS, Budget, current_budget, spendin
 from corank.data.io.items import read_items
 from corank.data.io.table_text import json_values
 from corank.errors import InputError
-from corank_lab.grading.reading import read_grading_task
+from corank_lab.grading.task import read_grading_task
 from corank_lab.records.records import read_records
 
 SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
