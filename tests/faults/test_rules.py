@@ -250,9 +250,9 @@ WRITING = {
     "corank/deploy/export/export.py", "corank/deploy/export/fusion/export.py", "corank/deploy/persist/files.py",
     "corank/models/fusion/definition.py",
     "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/export.py", "corank_lab/cli/demo.py",
-    "corank_lab/cli/screening/results.py", "corank_lab/cli/screening/replay.py", "corank_lab/cli/serve.py",
+    "corank_lab/cli/screening/results.py", "corank_lab/cli/serve.py",
     "corank_lab/preferences/ranking.py", "corank_lab/records/writer.py",
-    "corank_lab/screening/reporting/report.py", "corank_lab/screening/simulate.py",
+    "corank_lab/screening/report.py", "corank_lab/screening/simulate.py",
 }  # fmt: skip
 
 

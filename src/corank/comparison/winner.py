@@ -68,7 +68,8 @@ RULE = (
     "The recommended method has the best expected result: the mean over the judged queries, out of fold, combined with "
     f"results on other collections, which count as {PSEUDO:g} queries. A simpler method is preferred only if the lead "
     f"of the best is below {MARGIN:g} with probability {SURE:g} or more. If the probability that it is better than a "
-    f"cheaper method is below {LIKELY:g}, the cheaper one is as good a choice. A random order is never recommended."
+    f"cheaper method is below {LIKELY:g}, and its expected lead below {MARGIN:g}, take the cheaper one. A random order "
+    "is never recommended."
 )
 
 RANDOM = METHODS["random"].name
@@ -275,13 +276,15 @@ def _sentence(
     listed = "; ".join(f"{outcomes[item.name].title} ({item.p_better:.2f})" for item in open_rivals[:_LISTED])
     more = f"; and {len(open_rivals) - _LISTED} more" if len(open_rivals) > _LISTED else ""
     text += f" {n} {unit} do not settle it. The probability that it is better is below {SURE:g} against {listed}{more}."
-    cheaper = [
-        item
+    cheap = (
+        item.name
         for item in open_rivals
-        if item.p_better < LIKELY and outcomes[item.name].fit_seconds < outcomes[winner].fit_seconds
-    ]
-    if cheaper:
-        text += f" {outcomes[cheaper[0].name].title} is cheaper and as good a choice."
+        if item.p_better < LIKELY
+        and item.difference < margin
+        and outcomes[item.name].fit_seconds < outcomes[winner].fit_seconds
+    )
+    if cheaper := min(cheap, key=lambda name: outcomes[name].fit_seconds, default=""):
+        text += f" {outcomes[cheaper].title} is cheaper and as good a choice."
     far = next((item for item in open_rivals if abs(item.difference) >= margin and item.n_needed is not None), None)
     if n >= _FEW and far is not None:
         text += (

@@ -16,7 +16,7 @@ from corank.errors import InputError
 from corank.metrics import evaluate_run
 from corank.models.fusion import FusionDefinition, load_fusion
 from corank.models.fusion.lists import RetrievedLists
-from corank_lab.grading.reading import read_grading_task
+from corank_lab.grading.task import read_grading_task
 from helpers.files import write_runs
 
 

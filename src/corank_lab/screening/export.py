@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,19 +14,11 @@ from corank.errors import InputError, suggest_names
 from corank_lab.records.records import Records
 from corank_lab.records.writer import write_records
 
+if TYPE_CHECKING:  # it imports rapidfuzz
+    from corank_lab.records.duplicates import DuplicateGroups
+
 ONLY = ("all", "included", "excluded", "conflicts", "unread")
 """Which records an export holds."""
-
-
-class Groups(Protocol):
-    """Groups of duplicates, as `corank_lab.records.duplicates.find_duplicates` returns them."""
-
-    @property
-    def representatives(self) -> Sequence[int]:
-        """Numbers of the records to judge: one of each group, and all that are in no group."""
-
-    def group_of(self, number: int) -> tuple[int, ...]:
-        """Return the group of a record, the record itself included."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +91,14 @@ def export_screening(
     records: Records,
     settled: Mapping[int, SettledAnswer],
     *,
-    groups: Groups | None = None,
+    groups: DuplicateGroups | None = None,
     only: str = "all",
+    tag: str = "",
     all_copies: bool = False,
     overwrite: bool = False,
     keep_formulas: bool = False,
 ) -> ExportCounts:
-    """Write records with their settled answers."""
+    """Write records with their settled answers; `tag` keeps those with a tag, or with ``!`` before it those without."""
     require_only(only)
     answers = spread(len(records), settled, groups)
     origins = _origins(records, answers, groups)
@@ -113,8 +106,13 @@ def export_screening(
     wanted = {"conflicts": "conflict"}.get(only, only)
     works = range(len(records)) if all_copies else _works(records, origins, status)
     numbers = [number for number in works if wanted in ("all", status[number])]
+    if tag:
+        name, has_tag = tag.removeprefix("!"), not tag.startswith("!")
+        numbers = [number for number in numbers if (name in answers[number].tags) == has_tag]
     if not numbers:
-        raise InputError(f"no record is {'in conflict' if only == 'conflicts' else only}, so {path} was not written.")
+        kind = "in conflict" if only == "conflicts" else only
+        tagged = f" with the tag {tag}" if tag else ""
+        raise InputError(f"no record is {kind}{tagged}, so {path} was not written.")
     columns = _columns(answers, origins)
     changes = write_records(
         path,
@@ -137,7 +135,7 @@ def require_only(only: str) -> None:
         raise InputError(f"only is {only!r}; {suggest_names(only, ONLY)}.")
 
 
-def spread(n: int, settled: Mapping[int, SettledAnswer], groups: Groups | None = None) -> list[SettledAnswer]:
+def spread(n: int, settled: Mapping[int, SettledAnswer], groups: DuplicateGroups | None = None) -> list[SettledAnswer]:
     """Return one answer per record: its own, that of another member of its group, or an empty one."""
     answers = []
     for number in range(n):
@@ -177,7 +175,7 @@ def _settled(
     )
 
 
-def _origins(records: Records, answers: Sequence[SettledAnswer], groups: Groups | None) -> list[str]:
+def _origins(records: Records, answers: Sequence[SettledAnswer], groups: DuplicateGroups | None) -> list[str]:
     """Return the id of the record that each one is a duplicate of; empty for the others."""
     if groups is None:
         return [answer.duplicate_of for answer in answers]
@@ -208,7 +206,7 @@ def _works(records: Records, origins: Sequence[str], status: Sequence[str]) -> l
     ]
 
 
-def _representative(number: int, judged: set[int], groups: Groups) -> int:
+def _representative(number: int, judged: set[int], groups: DuplicateGroups) -> int:
     return next((item for item in groups.group_of(number) if item in judged), number)
 
 

@@ -26,8 +26,8 @@ from typing import Any
 
 from corank.data import open_regular
 from corank.errors import InputError
-from corank_lab.records.parsers.parsed import LoadedFile, ParsedFile, decode
-from corank_lab.records.parsers.tables import NumberedRow, parse_rows
+from corank_lab.records.parsed import LoadedFile, ParsedFile, decode
+from corank_lab.records.tables import NumberedRow, parse_rows
 
 COLUMNS = (
     "Control Number", "Subject", "Body", "Date sent", "From", "To", "Custodian", "Family", "Thread", "Attachments",

@@ -26,8 +26,7 @@ from corank_lab.screening.journal import read_logs
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.stopping.forecast import advice_sentence
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, StoppingRule, stopping_rule
-from corank_lab.screening.stopping.sampling import RandomSample, percent, proof_sentence
-from corank_lab.screening.stopping.urns import p_by_betting
+from corank_lab.screening.stopping.urns import RandomSample, p_by_betting, percent, proof_sentence
 
 KIND, FORMAT = "corank screening certificate", 2
 PARTS = ("rule", "records", "answers", "reading", "sample", "result")
@@ -46,8 +45,9 @@ FORM: Mapping[str, Any] = {
 """Types of the values that are read before everything is computed; other values are compared with those computed."""
 
 NOT_PROVED = (
-    "Not proved: who answered, when, and whether the answers are right. Nothing is signed: whoever has records and "
-    "logs can change both and write a new certificate that verifies, so keep the hash of this one elsewhere."
+    "Not proved: who answered, when, whether the answers are right, and that rule, target, confidence and seed were "
+    "chosen before the reading. Nothing is signed: whoever has records and logs can change both and write a new "
+    "certificate that verifies. So register the protocol beforehand, and keep the hash of this certificate elsewhere."
 )
 """What a certificate does not show."""
 
@@ -64,7 +64,7 @@ def make_certificate(
     *,
     rule: str = DEFAULT_RULE,
     target: float = 0.95,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     seed: int = 0,
     keep_duplicates: bool = False,
     judge: str | None = None,
@@ -198,7 +198,7 @@ def _matching_logs(stated: Sequence[Mapping[str, Any]], found: Sequence[tuple[st
 def _compute(
     paths: Sequence[Path],
     logs: Mapping[str, bytes],
-    settings: tuple[str, float, float, int],
+    settings: tuple[str, float, float | None, int],
     keep_duplicates: bool,
     columns: Mapping[str, str],
 ) -> Values:
@@ -218,7 +218,7 @@ def _compute(
     sample = _sample(rule, team, judges, seed, entries)
     return {
         "rule": {
-            "name": name, "target": target, "confidence": confidence, "evidence": rule.evidence,
+            "name": name, "target": target, "confidence": rule.confidence, "evidence": rule.evidence,
             "assumes": rule.assumes,
         },
         "records": {

@@ -26,7 +26,7 @@ from corank.data import (
 )
 from corank.errors import InputError, import_extra
 from corank_lab.records.columns import MAX_COLUMNS, fields_of, find_columns, is_known
-from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
+from corank_lab.records.parsed import ParsedFile, RawRecord, columns_of
 
 SEPARATORS = {",": "CSV", ";": "CSV", "\t": "TSV", "|": "CSV"}
 HEADER_ROWS = 60
@@ -35,6 +35,7 @@ HEADER_ROWS = 60
 NumberedRow = tuple[int, list[str]]
 """Line or row in the file, from 1, and the cells."""
 
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")  # without a copy of the text, as StringIO makes it
 _EXCEL_TEXT = re.compile(r'="(.*)"', re.DOTALL)
 _SEPARATOR_LINE = re.compile(r"\s*sep=(.)\s*", re.IGNORECASE)
 
@@ -79,13 +80,17 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
     texts = {*names.get("title", ()), *names.get("abstract", ())}
     records, places, n_short = [], [], 0
     asides: list[str] = []
-    for index, row in rows[place + 1 :]:
+    title_row = rows[place][1]
+    rows.reverse()  # so that rows can be freed one by one
+    del rows[len(rows) - place - 1 :]
+    while rows:
+        index, row = rows.pop()
         if len(row) > len(header) and any(cell.strip() for cell in row[len(header) :]):
             raise InputError(
                 f"{name}, {unit} {index}: found {len(row)} cells, expected {len(header)}, one per column; "
                 "quote cells that contain separators or line breaks."
             )
-        if row[0].strip() == rows[place][1][0] and [cell.strip() for cell in row] == rows[place][1]:
+        if row[0].strip() == title_row[0] and [cell.strip() for cell in row] == title_row:
             continue  # the header again, where files were put together
         record: RawRecord = {}
         for column, cell in zip(header, row, strict=False):
@@ -141,7 +146,7 @@ def _rows(text: str, separator: str, name: str, *, strict: bool) -> tuple[list[N
     quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" and not strict else csv.QUOTE_MINIMAL
     limit = csv.field_size_limit(max(len(text), 1))
     rows: list[NumberedRow] = []
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=strict, quoting=quoting)
+    lines = csv.reader((line[0] for line in _LINES.finditer(text)), delimiter=separator, strict=strict, quoting=quoting)
     budget = current_budget()
     try:
         for row in lines:

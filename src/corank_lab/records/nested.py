@@ -17,7 +17,7 @@ from typing import Any
 from corank.data import current_budget
 from corank.errors import InputError, import_extra
 from corank_lab.records.columns import fields_of, find_columns
-from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
+from corank_lab.records.parsed import ParsedFile, RawRecord, columns_of
 
 INVERTED = "abstract_inverted_index"
 _DEEPEST_KEY = 6

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from corank import __version__
 from corank.console import one_line
-from corank_lab.screening.reporting.prisma import NO_REASON, PrismaCounts
+from corank.metrics import cohen_kappa
+from corank.tables import ReportTable
+from corank_lab.screening.answers import Judges, find_conflicts, independent
+from corank_lab.screening.prisma import NO_REASON, PrismaCounts
+from corank_lab.screening.stopping.rules import StoppingRule
 
 MANY = 8
 """Number of reasons that the paragraph lists; more are counted together."""
@@ -22,38 +30,17 @@ EVIDENCE = {
 """What each kind of evidence amounts to."""
 
 
-class RuleFacts(Protocol):
-    """A stopping rule."""
-
-    @property
-    def name(self) -> str:
-        """Name in the registry."""
-
-    @property
-    def assumes(self) -> str:
-        """What must hold, as one sentence."""
-
-    @property
-    def evidence(self) -> str:
-        """A key of `EVIDENCE`."""
-
-    @property
-    def target(self) -> float:
-        """Recall to reach."""
-
-    @property
-    def confidence(self) -> float:
-        """Required probability that it is reached."""
-
-
-@dataclass(frozen=True)
-class KappaFacts:
-    """Agreement of two judges on inclusion."""
+class PairAgreement(NamedTuple):
+    """Agreement of two judges on one question."""
 
     first: str  # first, second: the judges
     second: str
-    n_both: int  # number of records that both read
-    kappa: float  # kappa, low, high: Cohen's kappa with its 95 % interval; NaN if it is undefined
+    question: str  # "included", or a reason of exclusion: whether a judge gave it, among the records that both excluded
+    n_both: int  # number of records that both answered
+    n_same: int  # number of these with the same answer
+    n_yes: int  # number of these for which both answered yes
+    kappa: float  # Cohen's kappa; NaN if it is undefined
+    # low, high: 95 % interval of kappa: quantiles of its posterior under a Jeffreys prior of the four shares
     low: float
     high: float
 
@@ -66,8 +53,7 @@ class ScreeningFacts:
     judges: Sequence[str] = ()  # names of the judges
     model: str = ""  # the model that orders records, such as "a linear model of words and citations"
     seed: int | None = None  # random seed
-    # an object with the attributes `name`, `assumes`, `evidence`, `target` and `confidence`
-    rule: RuleFacts | None = None
+    rule: StoppingRule | None = None  # the stopping rule
     is_reached: bool = False  # whether the rule advised to stop
     bound: float | None = None  # lower bound of the recall that a random sample proves at the confidence
     duplicates_by: str = ""  # how duplicates were found, such as "identifiers and similar titles"
@@ -75,7 +61,7 @@ class ScreeningFacts:
     n_searched: int = 0  # number of records that a judge looked for, outside of the ranking
     n_sampled: int = 0  # number of records that were drawn at random
     n_double: int = 0  # number of records that at least two judges read
-    agreement: Sequence[KappaFacts] = ()  # agreement of each pair of judges
+    agreement: Sequence[PairAgreement] = ()  # agreement of each pair of judges on inclusion
     n_settled: int = 0  # number of disagreements that an adjudicator settled
     adjudicators: Sequence[str] = ()  # names of the adjudicators
     version: str = __version__  # version of corank
@@ -93,6 +79,26 @@ def methods_paragraph(facts: ScreeningFacts) -> str:
     """
     parts = [_identified, _duplicates, _judges, _order, _agreement, _stopping, _result]
     return one_line(" ".join(sentence for part in parts if (sentence := part(facts))))
+
+
+def protocol_paragraph(n: int, files: Mapping[str, str], rule: StoppingRule, seed: int, richness: int) -> str:
+    """
+    Describe a screening before it begins, to be registered: what a certificate cannot show was fixed beforehand.
+
+    n: Number of records to judge.
+    files: SHA-256 of the file of each name.
+    """
+    listed = "; ".join(f"{name} (SHA-256 {sha256})" for name, sha256 in files.items())
+    first = f" First, {richness} random records are read, to estimate how many are relevant." if richness else ""
+    error = 1 - rule.confidence
+    return (
+        f"{_n(n, 'record')} of {listed} will be screened by title and abstract with corank, version {__version__}, "
+        f"random seed {seed}.{first} The records that a model finds most likely relevant are read first; it learns "
+        f"from every answer. Reading stops when the rule '{rule.name}' advises it, which aims at a recall of "
+        f"{rule.target:g} with an accepted error of {error:.3g} (1 in {1 / error:.3g}). Kind of evidence: "
+        f"{rule.evidence}. The rule assumes: {rule.assumes} Files, rule, target, error and seed will not be changed "
+        "once the first record is read; a certificate will state them with hashes of all answers."
+    )
 
 
 def _identified(facts: ScreeningFacts) -> str:
@@ -234,3 +240,79 @@ def _word(n: int) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
+
+
+DRAWS = 4000
+"""Draws of the posterior of kappa."""
+
+
+@dataclass(frozen=True)
+class ScreeningAgreement:
+    """How far the judges of a screening agree."""
+
+    pairs: tuple[PairAgreement, ...]  # for each pair of judges, inclusion first, then each reason
+    n_conflicts: int  # number of records on which judges disagree
+    n_settled: int  # number of these that an adjudicator settled
+
+    def table(self) -> ReportTable:
+        """Return the agreement as a table."""
+        rows = tuple(
+            (
+                f"{pair.first}, {pair.second}",
+                pair.question,
+                pair.n_both,
+                pair.n_same,
+                pair.n_yes,
+                pair.kappa,
+                pair.low,
+                pair.high,
+            )
+            for pair in self.pairs
+        )
+        conflicts = f"{self.n_conflicts} conflict{'s' * (self.n_conflicts != 1)}"
+        note = (
+            f"{conflicts}, {self.n_settled} settled. Kappa with 95 % interval; reasons are compared on records that "
+            "both judges excluded."
+        )
+        columns = ("judges", "question", "both read", "same", "both yes", "kappa", "low", "high")
+        return ReportTable("Agreement of judges", columns, rows, digits=2, note=note)
+
+
+def screening_agreement(judges: Judges) -> ScreeningAgreement:
+    """Measure how far judges agree, on inclusion and on each reason of exclusion."""
+    read = {judge: independent(answers) for judge, answers in judges.items()}
+    pairs = []
+    for item, other in combinations(judges, 2):
+        both = [number for number in read[item] if number in read[other]]
+        if not both:
+            continue
+        a, b = (np.array([read[judge][number] for number in both]) for judge in (item, other))
+        pairs.append(_pair(item, other, "included", a, b))
+        excluded = [number for number, *verdicts in zip(both, a, b, strict=True) if not any(verdicts)]
+        given = [[judges[judge].current[number].reason for number in excluded] for judge in (item, other)]
+        for reason in sorted({*given[0], *given[1]} - {""}):
+            sides = (np.array([text == reason for text in side]) for side in given)
+            pairs.append(_pair(item, other, reason, *sides))
+    n_conflicts = len(find_conflicts(judges, settled=True))
+    return ScreeningAgreement(tuple(pairs), n_conflicts, n_conflicts - len(find_conflicts(judges)))
+
+
+def _pair(one: str, other: str, question: str, a: NDArray[np.bool_], b: NDArray[np.bool_]) -> PairAgreement:
+    low, high = kappa_interval(a, b)
+    kappa = cohen_kappa(a.astype(float), b.astype(float))
+    counts = len(a), int((a == b).sum()), int((a & b).sum())
+    return PairAgreement(one, other, question, *counts, kappa, float(np.fmin(low, kappa)), float(np.fmax(high, kappa)))
+
+
+def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_], confidence: float = 0.95) -> tuple[float, float]:
+    """
+    Return an interval of Cohen's kappa of two judges who answer yes or no.
+
+    The four shares of a table of two judges have a Dirichlet posterior, by Jeffreys' prior of 1/2 each. Unlike the
+    usual standard error, the interval has a width if the judges never disagree.
+    """
+    counts = np.array([(a & b).sum(), (a & ~b).sum(), (~a & b).sum(), (~a & ~b).sum()]) + 0.5
+    yes, first, second, no = np.random.default_rng(0).dirichlet(counts, DRAWS).T
+    chance = (yes + first) * (yes + second) + (no + first) * (no + second)
+    low, high = np.quantile((yes + no - chance) / (1 - chance), [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from html import escape
 from pathlib import Path
+from typing import Any
 
+from corank.comparison import page, section
 from corank.data import atomic_folder, csv_text
 from corank.errors import InputError
 from corank.tables import ReportTable
-from corank_lab.screening.agreement import ScreeningAgreement
 from corank_lab.screening.answers import Judges, ScreeningAnswers, ScreeningEntry, combine, independent
+from corank_lab.screening.certificate import NOT_PROVED
+from corank_lab.screening.export import JudgeAnswer, SettledAnswer, settle
 from corank_lab.screening.matching import UniqueRecords
-from corank_lab.screening.reporting.export import JudgeAnswer, SettledAnswer, settle
-from corank_lab.screening.reporting.flow_diagram import flow_diagram
-from corank_lab.screening.reporting.methods import KappaFacts, ScreeningFacts, methods_paragraph
-from corank_lab.screening.reporting.prisma import prisma_counts
+from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph
+from corank_lab.screening.prisma import flow_diagram, prisma_counts
 from corank_lab.screening.stopping.rules import StoppingRule, stopping_rule
 
 ALWAYS = ("methods.txt", "prisma.csv", "prisma.md", "prisma.svg")
@@ -37,7 +39,7 @@ def write_report(
     keep_formulas: bool = False,
 ) -> tuple[str, ...]:
     """Write the report of a screening; the folder appears with all files or not at all."""
-    require_report_place(folder, files or {})
+    require_report_place(folder, (*KNOWN, *(files or {})))
     table = facts.counts.table()
     contents: dict[str, str | bytes] = {
         "prisma.svg": flow_diagram(facts.counts),
@@ -55,10 +57,10 @@ def write_report(
     return tuple(sorted(contents))
 
 
-def require_report_place(folder: str | os.PathLike[str], files: Mapping[str, object] | None = None) -> None:
+def require_report_place(folder: str | os.PathLike[str], known: Iterable[str] = KNOWN) -> None:
     """Raise `InputError` if a folder holds a file that is not part of a report, such as answers."""
     place = Path(folder)
-    allowed = {*KNOWN, *(files or {})}
+    allowed = set(known)
     for entry in sorted(place.iterdir()) if place.is_dir() else ():
         if entry.name not in allowed:
             raise InputError(
@@ -98,7 +100,7 @@ def screening_facts(
     *,
     rule: str,
     target: float,
-    confidence: float,
+    confidence: float | None,
     seed: int | None = None,
     is_reached: bool | None = None,
     bound: float | None = None,
@@ -129,9 +131,7 @@ def screening_facts(
         n_searched=len(ways["search"]),
         n_sampled=len(ways["sample"]),
         n_double=sum(times > 1 for times in read.values()),
-        agreement=[
-            KappaFacts(item.first, item.second, item.n_both, item.kappa, item.low, item.high) for item in included
-        ],
+        agreement=included,
         n_settled=agreement.n_settled,
         adjudicators=[judge for judge, answers in judges.items() if answers.adjudicated],
     )
@@ -152,3 +152,96 @@ def _answer(entry: ScreeningEntry, note: str) -> JudgeAnswer:
     label = {"relevant": 1.0, "not": 0.0}.get(entry.action, math.nan)
     shown = entry.by + (f", rank {entry.rank}" if entry.rank else "")
     return JudgeAnswer(label, entry.reason, entry.tags, note, entry.time, shown, entry.of)
+
+
+WORDS = {
+    "proved": "Proved",
+    "tested": "Tested, under an assumption about the order",
+    "estimated": "Estimated by a model; this proves nothing",
+    "none": "No evidence yet",
+}
+"""What each kind of evidence amounts to."""
+
+
+def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
+    """Return a certificate as an HTML page."""
+    rule, records, reading, sample, result = (
+        certificate[part] for part in ("rule", "records", "reading", "sample", "result")
+    )
+    files = " ".join(record["name"] for record in records["files"])
+    parts = [
+        ("result", "What is known", _lead(result, rule), _pairs({
+            "Evidence": WORDS[result["evidence"]],
+            "Assumed": rule["assumes"],
+            "Rule, target, confidence": f"{rule['name']}, {rule['target']:g}, {rule['confidence']:g}",
+            "Proved lower bound of the recall": "none" if result["bound"] is None else f"{result['bound']:.4f}",
+            "Probability of the target by the model": f"{result['probability_by_model']:.4f}",
+            "p of a missed target, sequential test": f"{result['p_missed']:.4f}",
+        })),
+        ("reading", "What was read", _pairs({
+            "Records": f"{records['n']:,}, {records['to_judge']:,} of them to judge",
+            "Read": f"{reading['read']:,}, {reading['known_beforehand']:,} of them known beforehand",
+            "Relevant": f"{reading['found']:,}",
+            "Unread": f"{reading['unread']:,}",
+            "Last answer": reading["last_answer"] or "no time in the log",
+            "Software": certificate["software"],
+        })),
+        ("sample", "The random sample", _sample(sample) if sample else ""),
+        ("files", "Files", _hashes(certificate)),
+        ("verify", "Verify it", f"<pre>corank screen verify {escape(name)} {escape(files)} --answers FOLDER</pre>"
+         "<p>The command computes everything on this page anew from records and logs, and names what differs.</p>"),
+        ("limits", "What is not proved", f"<p>{escape(NOT_PROVED)}</p>"),
+    ]  # fmt: skip
+    body = "\n".join(section(anchor, title, *blocks) for anchor, title, *blocks in parts)
+    links = [(anchor, title) for anchor, title, *blocks in parts if any(blocks)]
+    return page("Certificate of a screening", body, links)
+
+
+def _lead(result: Mapping[str, Any], rule: Mapping[str, Any]) -> str:
+    missed = "" if result["reached"] else f" The target of {rule['target']:g} is not reached by this rule."
+    return f'<p class="verdict">{escape(result["statement"])}{escape(missed)}</p>'
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in values.items()
+    )
+    return f'<div class="wide"><table><tbody>{rows}</tbody></table></div>'
+
+
+def _sample(sample: Mapping[str, Any]) -> str:
+    pairs = zip(sample["ids"], sample["relevant"], strict=True)
+    answers = ("not relevant", "relevant")
+    rows = "".join(
+        f'<tr><th scope="row">{place}</th><td>{escape(name)}</td><td>{answers[bool(hit)]}</td></tr>'
+        for place, (name, hit) in enumerate(pairs, 1)
+    )
+    tests = "; ".join(f"{item['size']} draws at error {item['error']:.4g}" for item in sample["tests"]) or "none yet"
+    facts = _pairs({
+        "Drawn from": f"{sample['drawn_from']:,} unread records, by seed {sample['seed']}",
+        "Read": f"{len(sample['ids']):,}, {sum(sample['relevant'])} of them relevant",
+        "Relevant records found before": f"{sample['found_before']:,}",
+        "Tests": tests,
+    })  # fmt: skip
+    head = '<tr><th scope="col">draw</th><th scope="col">record</th><th scope="col">answer</th></tr>'
+    table = f'<div class="wide"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+    return f"{facts}<details><summary>All draws in their order</summary>{table}</details>"
+
+
+def _hashes(certificate: Mapping[str, Any]) -> str:
+    files = [(item["name"], "records", item["sha256"]) for item in certificate["records"]["files"]]
+    files += [
+        (f"{item['judge']}.jsonl", f"log, {item['lines']} lines", item["sha256"]) for item in certificate["answers"]
+    ]
+    files.append(("this certificate", "without this hash", certificate["sha256"]))
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("file", "content", "SHA-256"))
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(what)}</td><td><code>{_breakable(value)}</code></td></tr>'
+        for name, what, value in files
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _breakable(value: str) -> str:
+    """A hash in groups of sixteen digits, between which a line may end."""
+    return "<wbr>".join(escape(value[i : i + 16]) for i in range(0, len(value), 16))
