@@ -29,7 +29,7 @@ from auto_collections import DEVELOPMENT, JUDGING, Rows, collection, split
 from bench_auto import lightgbm_fit
 from corank import QueryScaler
 from corank.base.priors import prior_slope
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError

@@ -32,8 +32,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corank.data.column_roles import list_names
+from corank.data.columns import MissingValues
 from corank.data.inputs import MAX_VALUE
-from corank.data.missing import MissingValues
 from corank.data.ranking import RankingData
 from corank.data.rows import NamedRows, as_rows, columns_of, require_columns
 from corank.errors import InputError, InputTypeError, warn

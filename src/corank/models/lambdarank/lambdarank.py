@@ -24,7 +24,7 @@ from corank.base.base import Interrupted, Ranker
 from corank.base.contract import MISSING, named_after_y
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
-from corank.core.rows.scaled import factors_of
+from corank.core.rows.access import factors_of
 from corank.data.queries import qid_of_group, qid_of_index
 from corank.data.ranking import RankingData
 from corank.data.scoring import repeat_first, score_columns
