@@ -1,4 +1,4 @@
-"""Position bias, the probability that users examine each position of a list, and click pairs weighted by its inverse."""
+"""Position bias: the probability that users examine each position of a list; click pairs weighted by its inverse."""
 
 from __future__ import annotations
 
