@@ -78,7 +78,7 @@ def graph_columns(K: Floats, L: Any) -> tuple[Floats, Floats, Integers]:
 
 
 def basis_of(model: Any, view: View, X: Any, size: int, candidates: Integers, rng: np.random.Generator) -> Basis | None:
-    """The basis by `n_basis` and `basis` of a model, None for all rows; size: rows or answers that determine the cost."""
+    """The basis of a model by its parameters, None for all rows; size: rows or answers that determine the cost."""
     n_basis = None
     if isinstance(model.basis, str):
         n_basis = auto_basis(model.n_basis, size, most=AUTO_BASIS, n_auto=AUTO_BASIS)
