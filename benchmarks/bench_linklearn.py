@@ -62,7 +62,7 @@ def main(interpreter: str | None, repeats: int) -> None:
     everything = Links.of(corpus, read_links())
     for name, links in (("half", training), ("all", everything)):
         model = LinkLearn(n_steps=0, random_state=0).fit(links)
-        task = LinkObjective(links, model._form)
+        task = LinkObjective(links, model)
         texts = np.random.default_rng(0).permutation(task.texts)[:200]
         task.loss(model.networks_, texts[:2])
         began, wall = time.process_time(), time.perf_counter()

@@ -30,9 +30,9 @@ from pathlib import Path
 
 import numpy as np
 
+from corank_lab.api.history import make_version
 from corank_lab.api.log import CLICK, FINAL, SCOPES, EventLog, Keys, NewEvent, pack
 from corank_lab.api.models import Registry, rng_state_of
-from corank_lab.api.training import make_version
 from corank_lab.database.backends import open_database
 
 N, D = 100, 50

@@ -21,15 +21,15 @@ from msgspec import convert
 from corank import PDGD, RankingData, evaluate, make_ranking
 from corank.clicks import SimulatedUsers, simulate_clicks
 from corank.deploy.persist.files import model_bytes
+from corank_lab.api.history import compare_with_replay
 from corank_lab.api.learner import LogLearner
 from corank_lab.api.models import OnlineModel
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
-from corank_lab.api.training import compare_with_replay
 from corank_lab.database.backends import open_database
 
 AT = (0, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 50_000)
-AT_ONCE = 200
+BATCH_SIZE = 200
 
 
 def figure(**values: object) -> None:
@@ -141,19 +141,19 @@ def speeds(folder: Path) -> None:
         began = time.process_time()
         for _ in range(10):
             waiting = []
-            for _ in range(AT_ONCE):
+            for _ in range(BATCH_SIZE):
                 answer = service.rank(convert(request, RankRequest))
                 sent = {"impression": answer.content["impression"], "clicks": ["1"], "final": True}
                 waiting += [answer.committed, service.append(service.feedback([(sent, convert(sent, Feedback))]))]
             for one in waiting:
                 one.result()
-        n_events = 3 * 10 * AT_ONCE
+        n_events = 3 * 10 * BATCH_SIZE
         figure(what="take events, not learnt", events_per_second=round(n_events / (time.process_time() - began)))
         began = time.process_time()
         learner = LogLearner(service.log, service.registry)
         while learner.step():
             pass
-        figure(what="learn in batches", lists_per_second=round(10 * AT_ONCE / (time.process_time() - began)))
+        figure(what="learn in batches", lists_per_second=round(10 * BATCH_SIZE / (time.process_time() - began)))
 
 
 if __name__ == "__main__":

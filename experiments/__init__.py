@@ -19,6 +19,7 @@ from experiments.options import ExperimentOptions
 EXPERIMENTS = {
     "bounds": "experiments.bounds.run",
     "bounds-coverage": "experiments.bounds.coverage",
+    "bounds-selection": "experiments.bounds.selection",
     "cheap-judges": "experiments.cheap_judges.run",
     "clicks": "experiments.clicks.run",
     "co-rankrls": "experiments.co_rankrls.run",
@@ -52,6 +53,7 @@ EXPERIMENTS = {
     "pursuit-squares": "experiments.ranking_pursuit.squares",
     "ranking-pursuit": "experiments.ranking_pursuit.run",
     "screening": "experiments.screening.run",
+    "screening-prior": "experiments.screening.prior",
     "screening-stopping": "experiments.screening.stopping",
 }
 """Names of the experiments and their modules."""

@@ -16,7 +16,7 @@ from typing import Any
 from corank.data.io.judgement_formats import write_judgements
 from corank.data.io.judgements import read_judgements
 from corank.errors import InputError
-from corank_lab.grading.reading import read_grading_task
+from corank_lab.grading.task import read_grading_task
 from fuzz.format import Format, Wrong
 from fuzz.mutations import mutate, mutate_json, number
 from fuzz.tables import TEXTS, WORDS

@@ -24,10 +24,10 @@ import numpy as np
 from corank import PDGD, SPD
 from corank.deploy.persist.files import model_bytes
 from corank_lab.api.app import OPERATIONS, ServiceApp, describe
+from corank_lab.api.history import compare_with_replay
 from corank_lab.api.log import SCOPES, Keys
 from corank_lab.api.models import InterleavedModel
 from corank_lab.api.service import Rules, Service
-from corank_lab.api.training import compare_with_replay
 from corank_lab.database.backends import open_database
 from fuzz.format import Format, Wrong
 from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, ODD_VALUES, mutate, mutate_json

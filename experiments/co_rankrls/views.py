@@ -1,208 +1,175 @@
 """
 Two views of random basis rows, coupled on unscored rows, in the manner of the Co-RankRLS paper, on MQ2008.
 
-Parameters are chosen by fivefold cross-validation over training queries: the paper's λ and ν, relative to sums over
-the pairs, equal scores included.
+A repeat computes test errors at every point of the grids, of one half of the queries. Every parameter is the one with
+the best mean over the repeats of the other half, so that no test row and no row of its queries chooses it.
 """
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.pairs.factors import drawn_weight
-from corank.data.query_splits import QueryKFold
+from corank.base.kernels.basis import stack_features
 from corank.data.ranking import RankingData
-from corank.metrics import evaluate
 from corank.models.rls import CoRankRLS, PairSums, RankRLS
+from corank.models.rls.spectrum import ridge_of
 from corank.tables import ReportTable
-from experiments.co_rankrls.draw import ViewsRepeat, draw_views
+from experiments.co_rankrls.draw import N_BASIS, ViewsRepeat, draw_views
+from experiments.lcra.run import Panel, choose, plot_panels
+from experiments.lcra.trial import ALPHAS, COUPLINGS
 from experiments.options import ExperimentOptions
 from experiments.significance import p_text
 
 Floats = NDArray[np.float64]
 
-N_FOLDS = 5
-LAMBDAS = tuple(10.0**power for power in range(-3, 5))
-NUS = (0.001, 0.01, 0.1, 1.0, 10.0)
-"""The paper's weights of ‖f‖² and of the views' disagreement."""
 HIDDEN = (0.5, 0.95)
 """Shares of the training rows without a score: the paper's, and one where scores are scarce."""
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-METHODS = (
-    "RankRLS",
-    "Sparse RankRLS, 20 basis rows",
-    "Sparse RankRLS, both bases",
-    "Two views, not coupled",
-    "Co-RankRLS",
-)
-PAPER = {"RankRLS": 0.348, "Co-RankRLS": 0.326}
+"""Shares of the unscored rows that are used: figure 1 of the paper."""
+SPARSE, BOTH = f"Sparse RankRLS, {N_BASIS} basis rows", "Sparse RankRLS, both bases"
+UNCOUPLED, COUPLED = "Two views, not coupled", "Co-RankRLS"
+METHODS = ("RankRLS", SPARSE, BOTH, UNCOUPLED, COUPLED)
+PAPER = {"RankRLS": 0.348, COUPLED: 0.326}
+SHOWN = tuple(10.0**power for power in range(-6, 4))
+"""Alphas of the table of gains."""
 
 
-def views_table(options: ExperimentOptions, repeats: int, hidden: float) -> tuple[ReportTable, tuple[str, ...]]:
-    """
-    Compare RankRLS with Co-RankRLS and with what lies between them.
-
-    options: seed and kept results.
-    repeats: number of repeats.
-    hidden: share of the training rows that are unscored.
-    Returns: disagreement errors, and Wilcoxon's tests in words.
-    """
+def trials_of(options: ExperimentOptions, repeats: int, hidden: float) -> list[dict[str, Any]]:
+    """Return the test errors of every repeat, at every point of the grids."""
     options.expect(repeats)
-    cells = [_views_cell(options, repeat, hidden) for repeat in range(repeats)]
-    rows = []
-    for method in METHODS:
-        means = [float(np.nanmean(_floats(cell[method]["errors"]))) for cell in cells]
-        spread = float(np.std(means, ddof=1)) if repeats > 1 else None
-        points = ", ".join(cell[method]["point"] for cell in cells)
-        rows.append((method, float(np.mean(means)), spread, PAPER.get(method) if hidden == 0.5 else None, points))
+    return [
+        options.result(
+            {"experiment": "co-rankrls", "table": "grid", "repeat": repeat, "hidden": hidden},
+            partial(grid_errors, options.seed, repeat, hidden),
+        )
+        for repeat in range(repeats)
+    ]
+
+
+def views_table(trials: list[dict[str, Any]], hidden: float) -> tuple[ReportTable, tuple[str, ...]]:
+    """Compare RankRLS with Co-RankRLS and with what lies between them; also Wilcoxon's tests in words."""
+    errors = {method: choose(_grid(trials, method), -1.0) for method in METHODS}
+    rows = tuple(
+        (method, float(of.mean()), float(of.std(ddof=1)), PAPER.get(method) if hidden == 0.5 else None)
+        for method, of in errors.items()
+    )
     table = ReportTable(
         f"Disagreement error on test queries, {hidden:.0%} of the training rows unscored",
-        ("method", "MQ2008", "s.d. over repeats", "paper (BioInfer)", "chosen"),
-        tuple(rows),
-        note="The paper ranks parses of sentences, half of them unscored, which are not public: compare differences.",
-    )
-    return table, tuple(_test(cells, base, "Co-RankRLS", hidden) for base in METHODS[:-1])
-
-
-def curve_table(options: ExperimentOptions, repeats: int, hidden: float) -> ReportTable:
-    """
-    Show the error of Co-RankRLS against the number of unscored rows: figure 1 of the paper.
-
-    options: seed and kept results.
-    repeats: number of repeats; each resamples the unscored rows.
-    hidden: share of the training rows that are unscored.
-    Returns: mean errors, and their standard deviation over the repeats.
-    """
-    options.expect(repeats)
-    cells = [_curve_cell(options, repeat, hidden) for repeat in range(repeats)]
-    errors = np.array([[error for _, error in cell] for cell in cells])
-    rows = tuple(
-        (n, float(errors[:, index].mean()), float(errors[:, index].std(ddof=1)) if repeats > 1 else None)
-        for index, n in enumerate(n for n, _ in cells[0])
-    )
-    return ReportTable(
-        f"Co-RankRLS: disagreement error against the number of unscored rows, {1 - hidden:.0%} of the rows scored",
-        ("unscored rows", "error", "s.d. over repeats"),
+        ("method", "MQ2008", "s.d. over repeats", "paper (BioInfer)"),
         rows,
+        note="The paper ranks parses of sentences, half of them unscored, which are not public: compare differences. "
+        "Co-RankRLS may choose coupling 0.",
+    )
+    return table, tuple(
+        f"{hidden:.0%} unscored, {COUPLED} against {base}: {(errors[COUPLED] - errors[base]).mean():+.4f} in "
+        f"disagreement error over {len(trials)} repeats (Wilcoxon {p_text(errors[COUPLED] - errors[base])})."
+        for base in METHODS[:-1]
+    )
+
+
+def alpha_table(trials: dict[float, list[dict[str, Any]]]) -> ReportTable:
+    """Show the gain of coupling against alpha."""
+    places = [int(np.argmin(np.abs(np.log(np.array(ALPHAS) / alpha)))) for alpha in SHOWN]
+    rows = []
+    for hidden, of in trials.items():
+        views = _grid(of, COUPLED)
+        gains = [float((views[:, 0, a] - choose(views[:, 1:, a], -1.0)).mean()) for a in places]
+        best = views.mean(axis=0)
+        rows.append((f"{hidden:.0%}", *gains, f"{ALPHAS[int(np.argmin(best[0]))]:g}", best[0].min(), best[1:].min()))
+    return ReportTable(
+        "Gain of coupling over two views with the same alpha",
+        ("unscored", *(f"alpha {alpha:g}" for alpha in SHOWN), "best alpha", "best uncoupled", "best coupled"),
+        tuple(rows),
+        note="Positive gains are lower errors. The coupling, above 0, is chosen for each alpha on the other half. The "
+        "last columns are the lowest means over the grid on the test parts: bounds of what a choice can reach.",
+    )
+
+
+def curve_table(trials: list[dict[str, Any]], hidden: float) -> ReportTable:
+    """Show the error of Co-RankRLS against the number of unscored rows: figure 1 of the paper."""
+    whole = _grid(trials, COUPLED).reshape(len(trials), -1)
+    best = [int(np.argmin(whole[half::2].mean(axis=0))) for half in (0, 1)]
+    rows = []
+    for index, share in enumerate(SHARES):
+        errors = np.array([np.ravel(trial["curve"][index])[best[1 - r % 2]] for r, trial in enumerate(trials)])
+        rows.append((f"{share:.0%}", float(errors.mean()), float(errors.std(ddof=1))))
+    return ReportTable(
+        f"Co-RankRLS against the share of the unscored rows that is used, {1 - hidden:.0%} of the rows scored",
+        ("used", "error", "s.d. over repeats"),
+        tuple(rows),
         note="Scored rows, bases and parameters stay; parameters are those chosen with all unscored rows.",
     )
 
 
-def _views_cell(options: ExperimentOptions, repeat: int, hidden: float) -> Any:
-    key = {"experiment": "co-rankrls", "table": "views", "repeat": repeat, "hidden": hidden}
-    return options.result(key, lambda: _trial(options, repeat, hidden))
+def plot_gains(trials: dict[float, list[dict[str, Any]]], path: Path) -> None:
+    """Plot mean test errors against alpha, a panel for each share of unscored rows."""
+    panels = [
+        Panel(
+            f"MQ2008, {hidden:.0%} unscored", "disagreement error", _grid(of, "RankRLS").mean(axis=0),
+            _grid(of, COUPLED).mean(axis=0),
+        )
+        for hidden, of in trials.items()
+    ]  # fmt: skip
+    plot_panels(panels, path, names=("RankRLS, all rows", "two views, coupling 0", "Co-RankRLS"), width=2)
 
 
-def _curve_cell(options: ExperimentOptions, repeat: int, hidden: float) -> Any:
-    key = {"experiment": "co-rankrls", "table": "curve", "repeat": repeat, "hidden": hidden}
-    return options.result(key, lambda: _curve(options, repeat, hidden))
+def grid_errors(seed: int, repeat: int, hidden: float) -> dict[str, Any]:
+    """
+    Return test errors of one repeat at every alpha, for two views also at every coupling.
 
-
-def _trial(options: ExperimentOptions, repeat: int, hidden: float) -> dict[str, Any]:
-    drawn = draw_views(options.seed, repeat, hidden)
-    both = np.sort(np.concatenate([view.basis for view in drawn.views]))
+    "curve" has the errors of the coupled views for each of `SHARES` of the unscored rows.
+    """
+    drawn = draw_views(seed, repeat, hidden)
+    whole = pair_sums(drawn)
+    bases = [view.basis for view in drawn.views]
+    order = np.random.default_rng([seed, repeat, 1]).permutation(np.flatnonzero(np.isnan(drawn.y)))
+    curve = []
+    for share in SHARES:
+        kept = ~np.isnan(drawn.y)
+        kept[order[: round(share * len(order))]] = True
+        curve.append(_view_errors(drawn, pair_sums(drawn, kept, whole)))
     return {
-        "RankRLS": _ridge(drawn, None),
-        "Sparse RankRLS, 20 basis rows": _ridge(drawn, drawn.views[0].basis),
-        "Sparse RankRLS, both bases": _ridge(drawn, both),
-        "Two views, not coupled": _coupled(drawn, (0.0,)),
-        "Co-RankRLS": _coupled(drawn, NUS),
+        "RankRLS": _path_errors(drawn, None),
+        SPARSE: _path_errors(drawn, bases[0]),
+        BOTH: _path_errors(drawn, np.sort(np.concatenate(bases))),
+        UNCOUPLED: curve[-1][0],
+        COUPLED: curve[-1],
+        "curve": curve,
     }
 
 
-def _ridge(drawn: ViewsRepeat, basis: NDArray[np.int64] | None) -> dict[str, Any]:
-    """RankRLS on the scored rows; candidates come from one decomposition in each fold."""
-
-    def path(y: Floats) -> RankRLS:
-        data = RankingData.of(drawn.X, y, drawn.qid)
-        model = RankRLS(
-            kernel=drawn.kernel, alphas=np.array(LAMBDAS) / drawn_weight(data, "pairs"), ties=True, scale=False,
-            basis="random" if basis is None else basis,
-        )  # fmt: skip
-        return model.fit(data)
-
-    errors = np.zeros(len(LAMBDAS))
-    for held in _folds(drawn):
-        scores = path(np.where(held, np.nan, drawn.y)).predict_path(drawn.X[held])
-        errors += [_error(drawn, held, column) for column in scores.T]
-    index = int(np.argmin(errors))
-    scores = path(drawn.y).predict_path(drawn.X_test)[:, index]
-    return {"errors": _listed(drawn.errors(scores)), "point": f"{LAMBDAS[index]:g}"}
-
-
-def _coupled(drawn: ViewsRepeat, nus: tuple[float, ...]) -> dict[str, Any]:
-    """Co-RankRLS; a fold's scored rows are left out of the sums, its unscored rows stay out too."""
-    whole, errors = _summary(drawn), np.zeros((len(nus), len(LAMBDAS)))
-    for held in _folds(drawn):
-        part = _summary(drawn, ~held, whole)
-        for k, nu in enumerate(nus):
-            for j, lam in enumerate(LAMBDAS):
-                errors[k, j] += _error(drawn, held, _scores(drawn, part, lam, nu, drawn.X[held]))
-    k, j = (int(index) for index in np.unravel_index(int(np.argmin(errors)), errors.shape))
-    lam, nu = LAMBDAS[j], nus[k]
-    scores = _scores(drawn, whole, lam, nu, drawn.X_test)
-    point = f"{lam:g}" if len(nus) == 1 else f"{lam:g} / {nu:g}"
-    return {"errors": _listed(drawn.errors(scores)), "point": point, "lambda": lam, "nu": nu}
-
-
-def _curve(options: ExperimentOptions, repeat: int, hidden: float) -> list[tuple[int, float]]:
-    drawn = draw_views(options.seed, repeat, hidden)
-    chosen = _views_cell(options, repeat, hidden)["Co-RankRLS"]
-    unscored = np.random.default_rng([options.seed, repeat, 1]).permutation(np.flatnonzero(np.isnan(drawn.y)))
-    whole, results = _summary(drawn), []
-    for share in SHARES:
-        kept = ~np.isnan(drawn.y)
-        kept[unscored[: round(share * len(unscored))]] = True
-        part = _summary(drawn, kept, whole)
-        scores = _scores(drawn, part, chosen["lambda"], chosen["nu"], drawn.X_test)
-        results.append((round(share * len(unscored)), float(np.nanmean(drawn.errors(scores)))))
-    return results
-
-
-def _summary(
+def pair_sums(
     drawn: ViewsRepeat, kept: NDArray[np.bool_] | slice = slice(None), like: PairSums | None = None
 ) -> PairSums:
-    """Sums over some training rows, for every λ and ν; `like` brings the basis rows, which are of all."""
+    """Sum over some training rows, for every alpha and coupling; `like` has the basis rows, which are of all."""
     model = CoRankRLS(drawn.views, ties=True, scale=False)
     return model.pair_sums(drawn.X[kept], drawn.y[kept], qid=drawn.qid[kept], like=like)
 
 
-def _scores(drawn: ViewsRepeat, summary: PairSums, lam: float, nu: float, rows: Floats) -> Floats:
-    P, U = summary.weights
-    model = CoRankRLS(drawn.views, coupling=0.5 * nu * U / P, alpha=lam / P, ties=True, scale=False)
-    return model.fit_pair_sums(summary).predict(rows)
+def view_scores(summary: PairSums, coupling: float, rows: Floats) -> Floats:
+    """Score rows by the mean of the views, a column for each alpha."""
+    solved = ridge_of(summary.equations(coupling), np.array(ALPHAS)).solve(np.array(ALPHAS))
+    return np.asarray(stack_features(summary.maps)(rows) @ solved / len(summary.maps))
 
 
-def _folds(drawn: ViewsRepeat) -> list[NDArray[np.bool_]]:
-    held = []
-    for _, test in QueryKFold(N_FOLDS).split(drawn.X, qid=drawn.qid):
-        mask = np.zeros(len(drawn.y), dtype=bool)
-        mask[test] = True
-        held.append(mask)
-    return held
+def _view_errors(drawn: ViewsRepeat, summary: PairSums) -> list[list[float]]:
+    return [drawn.mean_errors(view_scores(summary, coupling, drawn.X_test)) for coupling in COUPLINGS]
 
 
-def _error(drawn: ViewsRepeat, held: NDArray[np.bool_], scores: Floats) -> float:
-    return evaluate(drawn.y[held], scores, drawn.qid[held], "disagreement")["disagreement"].mean
+def _path_errors(drawn: ViewsRepeat, basis: NDArray[np.int64] | None) -> list[float]:
+    """RankRLS on the scored rows, dense or with basis rows; all alphas come from one decomposition."""
+    model = RankRLS(
+        kernel=drawn.kernel, alphas=ALPHAS, metric="evidence", ties=True, scale=False,
+        n_basis=None, basis="random" if basis is None else basis,
+    )  # fmt: skip
+    model.fit(RankingData.of(drawn.X, drawn.y, drawn.qid))
+    return drawn.mean_errors(model.predict_path(drawn.X_test))
 
 
-def _test(cells: list[dict[str, Any]], base: str, other: str, hidden: float) -> str:
-    a, b = (np.concatenate([_floats(cell[name]["errors"]) for cell in cells]) for name in (base, other))
-    both = ~(np.isnan(a) | np.isnan(b))
-    difference = b[both] - a[both]
-    return (
-        f"{hidden:.0%} unscored, {other} against {base}: {difference.mean():+.4f} in disagreement error over "
-        f"{len(difference)} test queries of all repeats (Wilcoxon {p_text(difference)}; a query may be in "
-        "several repeats)."
-    )
-
-
-def _listed(errors: Floats) -> list[float | None]:
-    return [None if np.isnan(error) else round(float(error), 6) for error in errors]
-
-
-def _floats(errors: list[float | None]) -> Floats:
-    return np.array([np.nan if error is None else error for error in errors])
+def _grid(trials: list[dict[str, Any]], method: str) -> Floats:
+    return np.array([trial[method] for trial in trials])

@@ -327,35 +327,58 @@ def _findings(chosen: dict[tuple[str, float], Comparison]) -> tuple[str, ...]:
 
 
 def plot_alphas(trials: dict[str, list[dict[str, Any]]], known: dict[str, ProblemSource], path: Path) -> None:
-    """
-    Plot mean test values against alpha, a panel for each problem: SPD, SPD-MV, and LCRA with three couplings.
+    """Plot mean test values against alpha, a panel for each problem: SPD, SPD-MV, and LCRA with three couplings."""
+    panels = [
+        Panel(
+            f"{name}, {judged_text(known[name].judged[1])}",
+            "error" if known[name].sign < 0 else known[name].metric,
+            *(_values(cell, part).mean(axis=0) for part in ("SPD", "views")),
+        )
+        for name, cell in trials.items()
+    ]
+    plot_panels(panels, path)
 
-    path: the PNG file to write.
-    """
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One panel of a plot against alpha."""
+
+    title: str
+    measure: str
+    single: Floats  # (n_alphas,): values of one model of all columns
+    views: Floats  # (n_couplings, n_alphas): values of two views
+
+
+def plot_panels(
+    panels: list[Panel],
+    path: Path,
+    *,
+    names: tuple[str, str, str] = ("SPD", "SPD-MV (coupling 0)", "LCRA"),
+    width: int = 4,
+) -> None:
+    """Write a PNG file with `width` panels in a row; `names` are those of the three methods."""
     import_extra("matplotlib", "report")
     # no window system is used, and no global state is touched
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    n_rows = -(-len(trials) // 4)
-    figure = Figure(figsize=(12.0, 2.7 * n_rows), layout="constrained")
+    n_rows = -(-len(panels) // width)
+    figure = Figure(figsize=(3.0 * width, 2.7 * n_rows), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(n_rows, 4, squeeze=False).ravel()
-    colours = ("#86b6d6", "#2f7fb5", "#123f63")
-    for panel, (name, cell) in zip(panels, trials.items(), strict=False):
-        spd, views = (_values(cell, part).mean(axis=0) for part in ("SPD", "views"))
-        panel.plot(ALPHAS, spd, color="0.5", linestyle=":", label="SPD")
-        panel.plot(ALPHAS, views[0], color="#c8553d", label="SPD-MV (coupling 0)")
-        for coupling, colour in zip((0.1, 1.0, 10.0), colours, strict=True):
-            panel.plot(ALPHAS, views[COUPLINGS.index(coupling)], color=colour, label=f"LCRA, coupling {coupling:g}")
-        panel.set_xscale("log")
-        problem = known[name]
-        panel.set_title(f"{name}, {judged_text(problem.judged[1])}", fontsize=9)
-        panel.set_ylabel("error" if problem.sign < 0 else problem.metric, fontsize=8)
-        panel.tick_params(labelsize=7)
-    for panel in panels[len(trials) :]:
-        panel.set_axis_off()
-    panels[len(trials) - 1].legend(fontsize=7)
+    axes = figure.subplots(n_rows, width, squeeze=False).ravel()
+    for axis, panel in zip(axes, panels, strict=False):
+        axis.plot(ALPHAS, panel.single, color="0.5", linestyle=":", label=names[0])
+        axis.plot(ALPHAS, panel.views[0], color="#c8553d", label=names[1])
+        for coupling, colour in zip((0.1, 1.0, 10.0), ("#86b6d6", "#2f7fb5", "#123f63"), strict=True):
+            label = f"{names[2]}, coupling {coupling:g}"
+            axis.plot(ALPHAS, panel.views[COUPLINGS.index(coupling)], color=colour, label=label)
+        axis.set_xscale("log")
+        axis.set_title(panel.title, fontsize=9)
+        axis.set_ylabel(panel.measure, fontsize=8)
+        axis.tick_params(labelsize=7)
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    axes[len(panels) - 1].legend(fontsize=7)
     figure.supxlabel("alpha", fontsize=9)
     with atomic_file(path, overwrite=True) as scratch:
         figure.savefig(scratch, format="png", dpi=130)

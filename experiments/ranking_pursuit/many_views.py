@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.pairs.factors import query_factors
+from corank.base.pairs.losses import query_factors
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries
 from corank.errors import InputError
+from corank.models.pursuit import CoRankingPursuit
 from corank.models.pursuit.path import as_n_terms
-from corank.models.pursuit.ranking_pursuit import CO_PURSUIT
 from corank.parameters import QueryWeight, Residual, check_values
 from experiments.ranking_pursuit.many import LEAST, Floats, as_items, catalogue_gram, scores_by_problem
 from experiments.ranking_pursuit.many_views_kernels import SmallTwoViewProblems, copursue_many, coscore_many
@@ -148,7 +148,7 @@ def fit_many_views(
         "n_basis": n_basis, "kernel": kernel, "coupling": coupling, "residual": residual, "query_weight": query_weight,
         "tol": tol, "random_state": random_state,
     }  # fmt: skip
-    check_values(values, CO_PURSUIT)
+    check_values(values, CoRankingPursuit._rules)
     first = catalogue_gram(parts[0], kernel, random_state)
     grams = (first, first if parts[1] is parts[0] else catalogue_gram(parts[1], kernel, random_state))
     if len(grams[0]) != len(grams[1]):

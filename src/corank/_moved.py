@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 Called = TypeVar("Called", bound=Callable[..., Any])
 
 _FOLDERS = {
-    "corank.base": "Explanation JudgingCurve Landmarks PairSampler judging_curve reliability_curve",
+    "corank.base": "Explanation Landmarks PairSampler reliability_curve",
     "corank.clicks": ("PairwiseEpsilonGreedy PositionBias click_pairs estimate_from_clicks position_bias"),
     "corank.comparison": "Study",
     "corank.data": (
@@ -35,7 +35,6 @@ _RENAMED = {
     "OnTop": "corank.base.ResidualRanker",
     "Smooth": "corank.base.NeighborSmoother",
     "Summary": "corank.models.PairSums",
-    "potential": "corank.models.lambda_cost",
     "simulate": "corank.clicks.simulate_clicks",
     "summarise": "corank.deploy.pair_sums",
 }
@@ -47,7 +46,6 @@ IN_FOLDERS = {
     "corank.base.OnTop": _RENAMED["OnTop"],
     "corank.base.Smooth": _RENAMED["Smooth"],
     "corank.data.Collection": _RENAMED["Collection"],
-    "corank.models.potential": _RENAMED["potential"],
     "corank.clicks.simulate": _RENAMED["simulate"],
     "corank.deploy.summarise": _RENAMED["summarise"],
     "corank.deploy.distributed.summarise": _RENAMED["summarise"],
@@ -59,11 +57,13 @@ IN_FOLDERS = {
 _GONE = {
     "DBGD MGD Duel": "it is in experiments/clicks of the repository; use corank.PDGD",
     "ManyCoPursuits ManyPursuits fit_many fit_many_views": "it is in experiments/ranking_pursuit of the repository",
+    "JudgingCurve judging_curve": "it is in experiments/few_judgements/replay.py of the repository",
     "PathDisplay": "plot loo_scores_ of the model, or cv_results_ of the search, against the candidates",
     "convert_parts": "write files by corank.data.write_store, or by the command corank convert",
     "evaluate_parts rank_parts": "use corank.deploy.predict_parts, and corank.evaluate on its scores",
     "fit_trees": "use lightgbm.DaskLGBMRanker",
     "plot_lambda": "print corank.models.check_lambda(...) instead",
+    "potential lambda_cost": "corank.models.check_lambda(...) says whether there is a cost",
 }
 GONE = {name: sentence for names, sentence in _GONE.items() for name in names.split()}
 """Names that were removed in 0.3, and what to do instead."""

@@ -188,11 +188,7 @@ def _counted(receive: Receive, limit: int) -> Receive:
 
 
 class AttemptLimit:
-    """
-    Counts wrong tokens by client address.
-
-    most: number of wrong tokens in `seconds` after which a client has to wait.
-    """
+    """Counts wrong tokens by client address; after `most` in `seconds` a client has to wait."""
 
     def __init__(self, most: int = 10, seconds: float = 60.0) -> None:
         self._most, self._seconds = most, seconds
@@ -214,11 +210,7 @@ class AttemptLimit:
 
 
 def download_headers(name: str) -> dict[str, Any]:
-    """
-    Return headers of a file to save, with its name as RFC 6266 wants it.
-
-    Other characters than letters, digits, dots and hyphens are replaced; a name with other letters is added in UTF-8.
-    """
+    """Return headers of a file to save: its name in letters, digits, dots and hyphens, and in UTF-8 (RFC 6266)."""
     stem, dot, suffix = (re.sub(r"[^A-Za-z0-9._-]+", "-", part) for part in name.rpartition("."))
     plain = f"{stem.strip('-.')[-90:] or 'file'}{dot}{suffix[-10:]}"
     value = f'attachment; filename="{plain}"'

@@ -43,11 +43,6 @@ def evaluate(target: Path, version: int, overwrite: bool) -> None:
     say("evaluate", truth, scores, "--per-query", target, overwrite=overwrite)
 
 
-def explain(target: Path, version: int, overwrite: bool) -> None:
-    model, rows = sources() / "0.safetensors", sources() / "0.txt"
-    say("explain", model, rows, "--pair", 1, 2 + version, "--plot", target, overwrite=overwrite)
-
-
 def card(target: Path, version: int, overwrite: bool) -> None:
     model, rows = sources() / f"{version}.safetensors", sources() / f"{version}.txt"
     say("card", model, rows, "-o", target, overwrite=overwrite)
@@ -123,7 +118,6 @@ COMMANDS = (
     Writer("rank", "scores.txt", rank),
     Writer("rank --format trec", "rows.run", rank),
     Writer("evaluate --per-query", "queries.tsv", evaluate),
-    Writer("explain --plot", "plot.png", explain, is_slow=True),
     Writer("card", "card.html", card, is_slow=True),
     Writer("suggest", "next.txt", suggest),
     Writer("suggest --format csv", "next.csv", suggest),

@@ -33,10 +33,10 @@ from pathlib import Path
 import httpx
 import numpy as np
 
+from corank_lab.api.history import compare_with_replay, make_version
 from corank_lab.api.learner import LogLearner
 from corank_lab.api.log import CLICK, EventLog, Keys, NewEvent, pack
 from corank_lab.api.models import Registry, rng_state_of
-from corank_lab.api.training import compare_with_replay, make_version
 from corank_lab.cli.serve import start
 from corank_lab.database.backends import open_database
 from helpers.postgres import PostgresServer

@@ -109,7 +109,7 @@ def test_estimates_are_near_the_peak(monkeypatch, name):
         estimates.append(n_bytes)
         check(n_rows, n_bytes, *words)
 
-    for module in ("base.kernels.grams", "models.rls.summary", "models.rls.selection", "models.pursuit.dictionary"):
+    for module in ("base.kernels.grams", "models.rls.summary", "models.rls.systems", "models.pursuit.dictionary"):
         monkeypatch.setattr(f"corank.{module}.require_memory", record)
     tracemalloc.start()
     try:

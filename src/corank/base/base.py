@@ -36,11 +36,11 @@ from corank.base.held_out import HeldOut, hold_out
 from corank.base.kernels import as_kernel
 from corank.base.kernels.basis import Terms
 from corank.base.kernels.kernel import is_precomputed
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.collection import Dataset
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.inputs import as_prior, as_scores, require_squares
-from corank.data.queries import Queries, qid_of_group
+from corank.data.queries import Queries, qid_of_group, qid_of_index
 from corank.data.ranking import RankingData
 from corank.data.rows import as_objects, as_rows, has_missing, is_table, require_finite, with_names
 from corank.errors import InputError
@@ -65,7 +65,7 @@ class Ranker(Estimator, ABC):
     """
     Base class of all rankers: learns from scored and unjudged rows, scores rows, ranks them.
 
-    A subclass stores its parameters in ``__init__``, declares in `_rules` which values are allowed, computes in `_fit`
+    A subclass declares its parameters as fields, and in `_rules` which values are allowed. It computes in `_fit`
     and scores rows in `_score_rows`, where `_checked_rows` checks them. NaN in y marks an unjudged row; with
     preferences, a row that is in none of them is unjudged. `qid` holds one query id per row, of any hashable type, in
     any order. ``fit`` also takes a `RankingData` in place of X, y, qid and pairs, so that a problem indexed once (or a
@@ -139,7 +139,8 @@ class Ranker(Estimator, ABC):
         y : array-like of shape (n_rows,)
             Scores, higher is better; NaN marks an unjudged row.
         qid : array-like of shape (n_rows,), optional
-            One query id per row; None puts all rows in one query.
+            One query id per row; None takes the index of a DataFrame if it is named "qid", and puts all rows in one
+            query otherwise.
         sample_weight : array-like of shape (n_rows,), optional
             A weight of 2 is equivalent to repeating the row; the weight of a pair is the product of its rows'.
         pairs : array-like of int, shape (n_pairs, 2), optional
@@ -162,6 +163,7 @@ class Ranker(Estimator, ABC):
             if qid is not None or isinstance(X, RankingData | Dataset):
                 raise InputError("group was given in addition to query ids; pass one of them.")
             qid = qid_of_group(group, X.shape[0] if hasattr(X, "shape") else len(X))
+        qid = qid_of_index(X, qid)
         return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, continues=self._continues)
 
     @abstractmethod
@@ -247,6 +249,7 @@ class Ranker(Estimator, ABC):
         array of int64, shape (n_rows,)
             1 for the best row of each query; equal scores keep their input order.
         """
+        qid = qid_of_index(X, qid)
         scores = self._predict_queries(X, qid, prior)
         return Queries.of(qid, len(scores)).ranks(scores)
 
@@ -286,6 +289,7 @@ class Ranker(Estimator, ABC):
         """
         if sample_weight is not None:
             raise InputError("sample_weight was given, but score counts pairs unweighted; omit it.")
+        qid = qid_of_index(X, qid)
         scores = self._predict_queries(X, qid, prior)
         if qid is None:
             warn_of_one_query(as_scores(y, len(scores)))

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.contract import COLUMN_NOTES, Estimator, install
 from corank.base.solvers.choice import choose
 from corank.data.durable.regular import require_unchanged
-from corank.data.queries import Queries
+from corank.data.queries import Queries, qid_of_index
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
@@ -39,8 +39,9 @@ class QuerySearchCV(MetaEstimatorMixin, Estimator):
         The estimator to fit; it is cloned.
     param_grid : dict or list of dict
         Values to try, as in `GridSearchCV`.
-    metric : str
-        Selection metric; see `corank.metrics.names.parse_metric`.
+    metric : str or callable
+        Selection metric; see `corank.metrics.names.parse_metric`. Or a scorer of scikit-learn that takes `qid`, such as
+        `corank.metrics.bounds.DistanceScorer`.
     convention : str or Convention
         Convention by which the metric is computed.
     cv : int or splitter
@@ -83,7 +84,7 @@ class QuerySearchCV(MetaEstimatorMixin, Estimator):
         estimator: Any,
         param_grid: Any,
         *,
-        metric: str = "nDCG@10",
+        metric: Any = "nDCG@10",
         convention: str | Convention = "corank",
         cv: Any = 5,
         n_jobs: int | None = None,
@@ -112,7 +113,7 @@ class QuerySearchCV(MetaEstimatorMixin, Estimator):
         search = GridSearchCV(
             self.estimator,
             self.param_grid,
-            scoring=scorer(self.metric, convention=self.convention),
+            scoring=self._scorer,
             cv=QueryKFold(int(cv)) if isinstance(cv, Integral) else cv,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -120,7 +121,7 @@ class QuerySearchCV(MetaEstimatorMixin, Estimator):
             refit=_best_index,
         )
         with config_context(enable_metadata_routing=True):
-            search.fit(X, y, qid=qid, prior=prior)
+            search.fit(X, y, qid=qid_of_index(X, qid), prior=prior)
         best = search.best_estimator_
         columns = {name: getattr(best, name) for name in COLUMN_NOTES if hasattr(best, name)}
         results = {name: getattr(search, name) for name in ("best_params_", "cv_results_")}
@@ -140,7 +141,12 @@ class QuerySearchCV(MetaEstimatorMixin, Estimator):
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> float:
         """Return the mean metric of the best estimator over queries, negated if smaller is better."""
         check_is_fitted(self)
-        return scorer(self.metric, convention=self.convention)(self.best_estimator_, X, y, qid=qid, prior=prior)
+        given = {"qid": qid} if callable(self.metric) else {"qid": qid, "prior": prior}
+        return float(self._scorer(self.best_estimator_, X, y, **given))
+
+    @property
+    def _scorer(self) -> Any:
+        return self.metric if callable(self.metric) else scorer(self.metric, convention=self.convention)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

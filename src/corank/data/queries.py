@@ -82,6 +82,18 @@ def is_missing(value: Any) -> bool:
         return False
 
 
+def qid_of_index(X: Any, qid: ArrayLike | None) -> Any:
+    """
+    Return qid or, if it is None, the level "qid" of the index of a pandas frame.
+
+    The index follows the rows through folds, pipelines and searches of scikit-learn, which pass no qid by themselves.
+    """
+    # a list has a method called index
+    if qid is not None or "qid" not in getattr(getattr(X, "index", None), "names", ()):
+        return qid
+    return X.index.get_level_values("qid").to_numpy()
+
+
 def qid_of_group(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     """Return query ids from sizes of queries, as LightGBM and XGBoost take them."""
     sizes = np.asarray(group)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 
-from corank.data.queries import Queries
+from corank.data.queries import Queries, qid_of_index
 from corank.data.routing import how_to_pass_qid
 from corank.errors import InputError
 from corank.parameters import check_values, integer, number
@@ -23,7 +23,7 @@ class _QuerySplit(BaseCrossValidator):
     Base class of splitters that keep queries whole.
 
     ``split`` takes the query ids as `qid` (metadata routing passes it without a request) or as the third positional
-    argument `groups`, which scikit-learn uses when routing is off.
+    argument `groups`, which scikit-learn uses when routing is off, or from an index of X that is named "qid".
     """
 
     __metadata_request__split: ClassVar[dict[str, bool]] = {"qid": True}
@@ -40,7 +40,7 @@ class _QuerySplit(BaseCrossValidator):
         groups (n_rows,): query ids, if metadata routing is off.
         Yields: row numbers, ascending.
         """
-        ids = groups if qid is None else qid
+        ids = qid_of_index(X, groups if qid is None else qid)
         if ids is None:
             raise InputError(f"{type(self).__name__} needs query ids, but qid is missing; {how_to_pass_qid()}.")
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)

@@ -19,7 +19,8 @@ def how_to_pass_qid() -> str:
         return "pass qid, one query id per row"
     return (
         "pass qid, one query id per row; pipelines, searches and cross-validation pass it on only after "
-        "sklearn.set_config(enable_metadata_routing=True), corank.QuerySearchCV always"
+        "sklearn.set_config(enable_metadata_routing=True), corank.QuerySearchCV always, and a DataFrame whose index is "
+        "named 'qid' carries it through all of them"
     )
 
 

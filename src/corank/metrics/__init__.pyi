@@ -5,6 +5,7 @@ from corank.metrics.agreement import cohen_kappa as cohen_kappa
 from corank.metrics.agreement import judge_agreement as judge_agreement
 from corank.metrics.agreement import krippendorff_alpha as krippendorff_alpha
 from corank.metrics.bounds.bound import Bound as Bound
+from corank.metrics.bounds.cross_validation import DistanceScorer as DistanceScorer
 from corank.metrics.bounds.cross_validation import cv_bound as cv_bound
 from corank.metrics.bounds.cross_validation import randomised_bound as randomised_bound
 from corank.metrics.bounds.cross_validation import ranking_distance as ranking_distance

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from corank.data.queries import qid_of_index
 from corank.data.routing import how_to_pass_qid, predict_with_qid
 from corank.errors import InputError, closest, suggest_names
 from corank.metrics import measures
@@ -95,6 +96,7 @@ class MetricScorer:
         """Return the mean over queries, negated if smaller is better."""
         import sklearn
 
+        qid = qid_of_index(X, qid)
         # with routing on, None means that the caller has no qid
         if qid is None and not sklearn.get_config()["enable_metadata_routing"]:
             warnings.warn(

@@ -2,6 +2,8 @@ from corank.text.bm25 import BM25 as BM25
 from corank.text.bm25 import TunedBM25 as TunedBM25
 from corank.text.bm25 import tune_bm25 as tune_bm25
 from corank.text.corpus import Corpus as Corpus
+from corank.text.corpus import Index as Index
+from corank.text.corpus import SearchResult as SearchResult
 from corank.text.corpus import as_matrix as as_matrix
 from corank.text.files import add_documents as add_documents
 from corank.text.files import open_corpus as open_corpus
@@ -11,8 +13,6 @@ from corank.text.files import read_documents as read_documents
 from corank.text.files import read_pairs as read_pairs
 from corank.text.files import read_texts as read_texts
 from corank.text.files import save_corpus as save_corpus
-from corank.text.index import Index as Index
-from corank.text.index import SearchResult as SearchResult
 from corank.text.link_learn import LinkLearn as LinkLearn
 from corank.text.links import Links as Links
 from corank.text.links import split_links as split_links

@@ -10,7 +10,7 @@ all queries per setting; all folds choose among the same values, so cross-valida
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -28,8 +28,7 @@ from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes
 from corank.metrics import evaluate
 from corank.parameters import Rule, Rules, check_values, integer, none, number, one_of, rng_of, seed
-from corank.text.corpus import Corpus, tiny_corpus
-from corank.text.index import Index
+from corank.text.corpus import Corpus, Index, tiny_corpus
 
 Floats = NDArray[np.float64]
 Idf = Literal["lucene", "robertson", "plain"]
@@ -49,6 +48,7 @@ class FittedBM25:
     query: Floats
 
 
+@dataclass(eq=False, repr=False)
 class BM25(Ranker):
     """
     BM25: rank documents by the words they share with a query, without learning.
@@ -93,8 +93,8 @@ class BM25(Ranker):
     [1, 2, 3]
     """
 
-    _needs_judgements: bool = False
-    _needs_pairs: bool = False
+    _needs_judgements = False
+    _needs_pairs = False
 
     _rules: ClassVar[Rules] = {
         "k1": number(0),
@@ -111,37 +111,14 @@ class BM25(Ranker):
         "to_index": lambda model, X: model.to_index(tiny_corpus()).weights,
     }
 
-    idf_: Floats
-    mean_length_: float
-    query_: Floats
-
-    def __init__(
-        self,
-        k1: float = 1.2,
-        b: float = 0.75,
-        *,
-        idf: Idf = "lucene",
-        query: ArrayLike | None = None,
-    ) -> None:
-        self.k1 = k1
-        self.b = b
-        self.idf = idf
-        self.query = query
+    k1: float = 1.2
+    b: float = 0.75
+    _: KW_ONLY
+    idf: Idf = "lucene"
+    query: ArrayLike | None = None
 
     def to_index(self, corpus: Corpus) -> Index:
-        """
-        Compute the weights of the words of documents, for any number of queries.
-
-        Parameters
-        ----------
-        corpus : Corpus
-            The documents.
-
-        Returns
-        -------
-        Index
-            The index.
-        """
+        """Compute the weights of the words of documents, for any number of queries."""
         check_parameters(self)
         df, postings = corpus.document_frequency, corpus.postings
         idf = idf_values(self.idf, df, corpus.n_documents)

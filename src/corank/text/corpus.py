@@ -2,26 +2,28 @@
 Corpus: documents as an inverted index of word counts.
 
 It is built from a stream of texts, which are not kept, in O(words) time with 8 bytes per posting. A weighting of words
-(`BM25`, `LinkLearn`) makes an `Index` of it, which can be searched.
+(`BM25`, `LinkLearn`) makes an `Index` of it: score(q, d) = Σ over words t of q_t · d_t. One query costs O(postings of
+its words + documents); a heap keeps the k best documents.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import count
-from typing import Any
+from itertools import count, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.text.postings import Bags, Postings, sizes, totals, transpose
+from corank.core.text.postings import Bags, Postings, add_scores, sizes, top_documents, totals, transpose
+from corank.core.threads import n_threads, parallel_map
 from corank.data.durable.regular import require_unchanged
-from corank.data.rows import as_rows
 from corank.errors import InputError
+from corank.parameters import check_values, integer
 from corank.text.words import Counter, TermNumbers, Words
 
 # Unicode categories of characters that are not allowed in ids: control characters, surrogates, separators
@@ -78,23 +80,6 @@ class Corpus:
         """
         words = Words.of(language, stop_words)
         return _counted(words, TermNumbers(), texts, ids, None)
-
-    @classmethod
-    def of_counts(cls, X: Any, ids: Iterable[Any] | None = None, terms: Iterable[str] | None = None) -> Corpus:
-        """Make a corpus from word counts."""
-        rows = sparse.csr_array(as_rows(X))
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        if len(rows.data) and (rows.data.min() < 0 or (rows.data != np.floor(rows.data)).any()):
-            raise InputError(
-                "X has a value that is not a word count; pass whole numbers from 0, or texts to Corpus.of."
-            )
-        if len(rows.data) and rows.data.max() >= 2**32:
-            raise InputError(f"X has the count {rows.data.max():g}, but the largest is 2³² − 1; pass smaller counts.")
-        names = _texts(range(rows.shape[1]) if terms is None else terms)
-        if len(names) != rows.shape[1]:
-            raise InputError(f"terms has {len(names)} words for {rows.shape[1]} columns of X; pass one for each.")
-        return _assembled(_ids(ids, rows.shape[0]), names, [as_bags(rows)], Words(None, ()))
 
     @property
     def n_documents(self) -> int:
@@ -249,3 +234,87 @@ def _texts(values: Iterable[Any]) -> NDArray[np.object_]:
 def tiny_corpus() -> Corpus:
     """Return a corpus of three documents, on which a loaded model is tried."""
     return Corpus.of(["a b", "b c c", ""], language=None, stop_words=None)
+
+
+Weigh = Callable[[Bags], NDArray[np.float64]]
+
+
+class SearchResult(NamedTuple):
+    """
+    Documents found by a search, best first.
+
+    documents: Numbers of documents; −1 after the last one that shares a word with the query.
+    scores: Their scores; −inf after the last.
+    """
+
+    documents: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Index:
+    """
+    Documents with weighted words, and the weighting of queries.
+
+    Made by `BM25.to_index` and `LinkLearn.to_index`.
+
+    corpus: The documents.
+    weights: The weight of each posting of the corpus, 4 bytes each.
+    weigh: Takes the words of queries, as `Corpus.count` returns them, and returns a weight for each.
+    """
+
+    corpus: Corpus
+    weights: NDArray[np.float32]
+    weigh: Weigh
+
+    def search(self, queries: str | Sequence[str] | Bags, k: int = 10, *, n_jobs: int | None = -1) -> SearchResult:
+        """Find the best documents for each query."""
+        check_values({"k": k}, {"k": integer(1)})
+        bags = self._bags(queries)
+        n, k = len(bags.starts) - 1, min(k, max(1, self.corpus.n_documents))
+        result = SearchResult(np.empty((n, k), np.int64), np.empty((n, k), np.float32))
+        postings = self._postings()
+
+        def search_part(first: int, last: int) -> None:
+            top_documents(postings, bags, first, last, self.corpus.n_documents, *result)
+
+        parallel_map(search_part, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        return result
+
+    def scores(self, queries: str | Sequence[str] | Bags, *, n_jobs: int | None = -1) -> NDArray[np.float64]:
+        """Score every document for each query."""
+        bags = self._bags(queries)
+        n = len(bags.starts) - 1
+        scores = np.zeros((n, self.corpus.n_documents))
+        postings = self._postings()
+
+        def score_part(first: int, last: int) -> None:
+            for q in range(first, last):
+                add_scores(postings, bags, np.uint64(q), scores[q])
+
+        parallel_map(score_part, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        return scores
+
+    def __repr__(self) -> str:
+        return f"<Index of {self.corpus!r}>"
+
+    def _postings(self) -> Postings:
+        return Postings(self.corpus.postings.starts, self.corpus.postings.docs, self.weights)
+
+    def _bags(self, queries: str | Sequence[str] | Bags) -> Bags:
+        if isinstance(queries, Bags):
+            if len(queries.terms) and int(queries.terms.max()) >= self.corpus.n_terms:
+                raise InputError(
+                    "queries contain words that are not in this corpus; count them with its own method `count`."
+                )
+            bags = queries
+        else:
+            bags = self.corpus.count([queries] if isinstance(queries, str) else queries)
+        return Bags(bags.starts, bags.terms, self.weigh(bags).astype(np.float32))
+
+
+def _runs(n: int, n_jobs: int | None) -> list[tuple[int, int]]:
+    """Split queries into runs, several per thread, because they differ in length."""
+    pieces = 1 if n_jobs is None else 4 * n_threads(n_jobs)
+    edges = np.unique(np.linspace(0, n, pieces + 1).astype(int)).tolist()
+    return list(pairwise(edges))

@@ -15,6 +15,7 @@ words, and O(N log links) for its links · N constraints (`corank.core.text.link
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,18 +24,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.base.contract import Estimator, check_parameters, install
 from corank.base.docs import shared_parameters
-from corank.core.threads import n_threads
 from corank.errors import InputError
 from corank.fitted import Predictions
 from corank.parameters import Rules, boolean, integer, none, number, one_of, rng_of, seed
-from corank.text.corpus import Corpus, tiny_corpus
-from corank.text.index import Index
+from corank.text.corpus import Corpus, Index, tiny_corpus
 from corank.text.links import Links
 from corank.text.network import LinearNetwork, Network
-from corank.text.training import Networks, Schedule, SimilarityForm, index_of, train
+from corank.text.training import Networks, index_of, train
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class LinkLearn(Estimator):
     """
     A similarity of texts, learnt from links between documents, that applies to any other corpus.
@@ -121,94 +121,45 @@ class LinkLearn(Estimator):
         "to_index": lambda model, X: model.to_index(tiny_corpus()).weights,
     }
 
-    networks_: Networks
-    n_iter_: int
-    objective_trace_: NDArray[np.float64]
-    validation_errors_: NDArray[np.float64]
+    networks_: Networks = field(init=False)
+    n_iter_: int = field(init=False)
+    objective_trace_: NDArray[np.float64] = field(init=False)
+    validation_errors_: NDArray[np.float64] = field(init=False)
 
-    def __init__(
-        self,
-        n_hidden: int = 10,
-        *,
-        b: float = 0.75,
-        symmetric: bool = True,
-        use_length: bool = True,
-        at_top: bool = False,
-        positive: bool = True,
-        solver: Literal["adam", "sgd"] = "adam",
-        n_steps: int = 1000,
-        batch: int = 16,
-        eta0: float = 0.01,
-        n_iter_no_change: int = 5,
-        checks_per_pass: int = 1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.b = b
-        self.symmetric = symmetric
-        self.use_length = use_length
-        self.at_top = at_top
-        self.positive = positive
-        self.solver = solver
-        self.n_steps = n_steps
-        self.batch = batch
-        self.eta0 = eta0
-        self.n_iter_no_change = n_iter_no_change
-        self.checks_per_pass = checks_per_pass
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_hidden: int = 10
+    _: KW_ONLY
+    b: float = 0.75
+    symmetric: bool = True
+    use_length: bool = True
+    at_top: bool = False
+    positive: bool = True
+    solver: Literal["adam", "sgd"] = "adam"
+    n_steps: int = 1000
+    batch: int = 16
+    eta0: float = 0.01
+    n_iter_no_change: int = 5
+    checks_per_pass: int = 1
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: bool = False
 
     def fit(self, links: Links, validation: Links | None = None) -> LinkLearn:
         """
         Learn from links.
 
-        Parameters
-        ----------
-        links : Links
-            Texts and the documents each is linked with.
-        validation : Links, optional
-            Links of other documents: the networks of the best check are kept, and training stops when checks no longer
-            improve. None takes all steps.
-
-        Returns
-        -------
-        self
-            The fitted model.
+        validation: links of other documents: the networks of the best check are kept, and training stops when checks no
+            longer improve. None takes all steps.
         """
         check_parameters(self)
         for name, value in (("links", links), ("validation", validation)):
             if not isinstance(value, Links) and not (value is None and name == "validation"):
                 raise InputError(f"{name} is a {type(value).__name__}; pass Links.of(corpus, pairs).")
-        jobs = 1 if self.n_jobs is None else n_threads(self.n_jobs)
-        schedule = Schedule(
-            self.solver == "sgd", self.n_steps, self.batch, self.eta0, self.n_iter_no_change, self.checks_per_pass,
-            jobs, bool(self.verbose),
-        )  # fmt: skip
-        return install(self, train(links, validation, self._form, schedule, rng_of(self.random_state)), {})
+        return install(self, train(self, links, validation, rng_of(self.random_state)), {})
 
     def to_index(self, corpus: Corpus) -> Index:
-        """
-        Compute the weights of the words of documents, for any number of queries.
-
-        Parameters
-        ----------
-        corpus : Corpus
-            The documents, of the training corpus or of any other.
-
-        Returns
-        -------
-        Index
-            The index.
-        """
+        """Compute the weights of the words of documents, of the training corpus or of any other."""
         check_is_fitted(self)
-        return index_of(self.networks_, corpus, self._form)
-
-    @property
-    def _form(self) -> SimilarityForm:
-        return SimilarityForm(self.n_hidden, self.b, self.symmetric, self.use_length, self.at_top, self.positive)
+        return index_of(self.networks_, corpus, self)
 
     def _check_state(self) -> None:
         """Raise if a loaded model does not have three networks."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from corank.base.solvers.choice import Adam, EarlyStopping, run_training
 from corank.core.text.links import LinkProblem, Tables, add_links, similarities
 from corank.core.text.postings import Bags, sizes, totals
-from corank.core.threads import parallel_map
+from corank.core.threads import n_threads, parallel_map
 from corank.errors import InputError
 from corank.metrics import evaluate
-from corank.text.corpus import Corpus
-from corank.text.index import Index
+from corank.text.corpus import Corpus, Index
 from corank.text.links import Links
 from corank.text.network import LinearNetwork, Network
+
+if TYPE_CHECKING:
+    from corank.text.link_learn import LinkLearn
 
 Codes = NDArray[np.uint32]
 Floats = NDArray[np.float64]
@@ -41,7 +43,7 @@ class EncodedCorpus:
     """
     The distinct inputs of the three functions, and the code of each posting, word and text.
 
-    inputs: a table for each of the three networks, see `SimilarityForm.positive`.
+    inputs: a table for each of the three networks, see `LinkLearn`.
     tf: code of each posting.
     df: of each word.
     length: of each document.
@@ -56,7 +58,7 @@ class EncodedCorpus:
     text_length: Codes
 
     @classmethod
-    def of(cls, corpus: Corpus, form: SimilarityForm, links: Links | None = None) -> EncodedCorpus:
+    def of(cls, corpus: Corpus, form: LinkLearn, links: Links | None = None) -> EncodedCorpus:
         """Encode a corpus, and the texts that are linked with its documents."""
         steps = _STEPS if form.b > 0.0 else None
         tf = tf_inputs(corpus.postings.values, corpus.lengths[corpus.postings.docs], corpus.mean_length, form, steps)
@@ -110,7 +112,7 @@ class EncodedCorpus:
 
 
 def tf_inputs(
-    counts: NDArray[Any], lengths: NDArray[Any], mean_length: float, form: SimilarityForm, steps: int | None = None
+    counts: NDArray[Any], lengths: NDArray[Any], mean_length: float, form: LinkLearn, steps: int | None = None
 ) -> Floats:
     """Return tf, normalised by the length of its text as in BM25, tf/(1 − b + b · length/mean), or its logarithm."""
     log_tf = np.log(counts) - np.log(1.0 - form.b + form.b * np.maximum(lengths, 1) / mean_length)
@@ -124,42 +126,10 @@ def df_inputs(df: NDArray[Any], n_documents: int) -> Floats:
     return np.asarray(np.log(max(n_documents, 1) / np.maximum(df, 1)))
 
 
-def length_inputs(lengths: NDArray[Any], mean_length: float, form: SimilarityForm) -> Floats:
+def length_inputs(lengths: NDArray[Any], mean_length: float, form: LinkLearn) -> Floats:
     """Return the length, or log(length/mean length); an empty text counts as one word."""
     length = np.maximum(lengths, 1)
     return np.asarray(np.log(length / mean_length) if form.positive else length.astype(np.float64))
-
-
-@dataclass(frozen=True)
-class SimilarityForm:
-    """The form of the similarity and of the loss; see the parameters of `LinkLearn`."""
-
-    n_hidden: int
-    b: float
-    symmetric: bool
-    use_length: bool
-    at_top: bool
-    positive: bool
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """
-    Settings of training; see the parameters of `LinkLearn`.
-
-    summed: whether texts count in proportion to their constraints, and steps are plain gradients at a constant rate;
-        otherwise texts count equally, and steps are those of Adam.
-    n_jobs: number of threads.
-    """
-
-    summed: bool
-    n_steps: int
-    batch: int
-    eta0: float
-    n_iter_no_change: int
-    checks_per_pass: int
-    n_jobs: int
-    verbose: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,17 +143,12 @@ class FittedLinkLearn:
 
 
 class LinkObjective:
-    """
-    The loss of the three functions on links.
+    """The loss of the three functions on links; `form` has the parameters of the similarity and of the loss."""
 
-    links: texts and their documents.
-    summed: whether a text counts in proportion to its constraints.
-    """
-
-    def __init__(self, links: Links, form: SimilarityForm, summed: bool = False) -> None:
+    def __init__(self, links: Links, form: LinkLearn) -> None:
         self.form = form
         self.encoded = EncodedCorpus.of(links.corpus, form, links)
-        self.problem: LinkProblem = self.encoded.problem(links, form.symmetric, summed)
+        self.problem: LinkProblem = self.encoded.problem(links, form.symmetric, form.solver == "sgd")
         n_linked = sizes(links.starts)
         self.texts = np.flatnonzero(n_linked + (links.own >= 0) < links.corpus.n_documents)
         if not len(self.texts):
@@ -227,28 +192,23 @@ class LinkObjective:
         return float(np.mean(gaps))
 
 
-def train(
-    links: Links,
-    validation: Links | None,
-    form: SimilarityForm,
-    schedule: Schedule,
-    rng: np.random.Generator,
-) -> FittedLinkLearn:
+def train(model: LinkLearn, links: Links, validation: Links | None, rng: np.random.Generator) -> FittedLinkLearn:
     """
     Minimise the hinge loss: its mean over texts by Adam, with a learning rate that falls linearly to zero, or its sum
     over constraints, in units of the mean number of constraints of a text, by plain stochastic gradients.
     """
-    objective = LinkObjective(links, form, schedule.summed)
+    objective = LinkObjective(links, model)
+    n_jobs = 1 if model.n_jobs is None else n_threads(model.n_jobs)
     networks = _initial_networks(objective, rng)
-    precision = None if validation is None else ValidationPrecision(validation, form, rng)
+    precision = None if validation is None else ValidationPrecision(validation, model, rng)
     best, best_step, n_steps = networks, 0, 0
-    stopping = EarlyStopping(schedule.n_iter_no_change)
+    stopping = EarlyStopping(model.n_iter_no_change)
     if precision is not None:
         stopping.record(-precision(networks))
     adam = Adam.start([network.theta for network in networks])
     losses: list[float] = []
     running: list[float] = []
-    n_batches = -(-len(objective.texts) // schedule.batch)
+    n_batches = -(-len(objective.texts) // model.batch)
     order = objective.texts
 
     def step(_: int) -> None:
@@ -256,16 +216,16 @@ def train(
         number = n_steps % n_batches
         if number == 0:
             order = rng.permutation(objective.texts)
-        texts = order[number * schedule.batch : (number + 1) * schedule.batch]
+        texts = order[number * model.batch : (number + 1) * model.batch]
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
-            loss, gradients = objective.loss(networks, texts, schedule.n_jobs)
-        if schedule.summed:
-            directions = [schedule.eta0 * gradient for gradient in gradients]
+            loss, gradients = objective.loss(networks, texts, n_jobs)
+        if model.solver == "sgd":
+            directions = [model.eta0 * gradient for gradient in gradients]
         else:
             adam = adam.update(gradients)
-            directions = adam.directions(schedule.eta0 * (1.0 - n_steps / schedule.n_steps))
+            directions = adam.directions(model.eta0 * (1.0 - n_steps / model.n_steps))
         if not np.isfinite(np.concatenate(directions)).all():
-            raise InputError(f"training diverged after {n_steps} steps with eta0={schedule.eta0:g}; pass a lower eta0.")
+            raise InputError(f"training diverged after {n_steps} steps with eta0={model.eta0:g}; pass a lower eta0.")
         f1, f2, f3 = (
             replace(network, theta=network.theta - direction)
             for network, direction in zip(networks, directions, strict=True)
@@ -282,8 +242,8 @@ def train(
             best, best_step = networks, n_steps
         return precision is not None and stopping.is_over
 
-    ends = check_steps(schedule.n_steps, n_batches, schedule.checks_per_pass)
-    if run_training(step, ends, check, verbose=schedule.verbose):
+    ends = check_steps(model.n_steps, n_batches, model.checks_per_pass)
+    if run_training(step, ends, check, verbose=bool(model.verbose)):
         raise KeyboardInterrupt
     errors = None if precision is None else np.array([1.0 + value for value in stopping.errors])
     return FittedLinkLearn(best, best_step, np.array(losses), errors)
@@ -303,7 +263,7 @@ class ValidationPrecision:
     links: the texts; if there are many, a random sample is used.
     """
 
-    def __init__(self, links: Links, form: SimilarityForm, rng: np.random.Generator) -> None:
+    def __init__(self, links: Links, form: LinkLearn, rng: np.random.Generator) -> None:
         queries = links.take(rng.permutation(len(links))[:MAX_QUERIES])
         self._corpus, self._encoded, self._form = links.corpus, EncodedCorpus.of(links.corpus, form), form
         self._bags, self._grades = queries.texts, queries.grades()
@@ -315,7 +275,7 @@ class ValidationPrecision:
         return float(evaluate(self._grades.ravel(), scores.ravel(), self._qid, "AP")["AP"].mean)
 
 
-def index_of(networks: Networks, corpus: Corpus, form: SimilarityForm, encoded: EncodedCorpus | None = None) -> Index:
+def index_of(networks: Networks, corpus: Corpus, form: LinkLearn, encoded: EncodedCorpus | None = None) -> Index:
     """Return an index with the product of the three functions as the weight of each word in each document."""
     encoded = encoded or EncodedCorpus.of(corpus, form)
     tf, df, length = (network(x) for network, x in zip(networks, encoded.inputs, strict=True))

@@ -28,7 +28,7 @@ from corank.data.io.compressed import require_plausible_size
 from corank.data.io.table_text import suffix_of
 from corank.errors import InputError, import_extra, reason
 from corank.parameters import check_values, integer, one_of
-from corank.text.index import SearchResult
+from corank.text.corpus import SearchResult
 
 Similarity = Literal["cosine", "dot"]
 SIMILARITIES: tuple[Similarity, ...] = ("cosine", "dot")

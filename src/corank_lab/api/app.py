@@ -32,10 +32,8 @@ from corank_lab.api.service import Service
 from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, make_app
 
 T = TypeVar("T")
-LARGEST_BODY = 8 * MEGABYTE
-"""Largest number of bytes of a request."""
-MAX_WAITING = 2000
-"""Number of writes that may wait for the database before requests are refused."""
+MAX_REQUEST = 8 * MEGABYTE  # largest number of bytes of a request
+MAX_WAITING = 2000  # number of writes that may wait for the database before requests are refused
 _BUCKETS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.015, 0.03, 0.1, 1.0)
 _LOGGER = logging.getLogger("corank_lab.api")
 
@@ -64,7 +62,7 @@ class ServiceApp:
             [(operation.method, operation.path, self._endpoint(operation)) for operation in OPERATIONS], self._refuse
         )
         inner.router.redirect_slashes = False
-        self.asgi = SecurityMiddleware(inner, _refusal, lambda path: LARGEST_BODY, headers=_HEADERS)
+        self.asgi = SecurityMiddleware(inner, _refusal, lambda path: MAX_REQUEST, headers=_HEADERS)
 
     def _endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
         kind, decoder = operation.request, msgspec.json.Decoder(operation.request)
@@ -161,8 +159,7 @@ class Operation(NamedTuple):
         return self.handler.__name__
 
 
-OPERATIONS: list[Operation] = []
-"""All addresses."""
+OPERATIONS: list[Operation] = []  # all addresses
 H = TypeVar("H", bound=Callable[[Call], Awaitable[Any]])
 
 

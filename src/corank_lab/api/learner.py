@@ -37,17 +37,14 @@ import numpy as np
 
 from corank.data import lock
 from corank.errors import InputError
-from corank_lab.api.log import AT_ONCE, CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, now_ms
+from corank_lab.api.log import BATCH_SIZE, CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, now_ms
 from corank_lab.api.models import Registry, ServedModel, load_model, version_of
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 
-MAX_OPEN = 200_000
-"""Largest number of lists that wait for feedback."""
-PAUSE = 0.1
-"""Shortest time in seconds between two commits of the learner, unless a request waits for one."""
-IDLE = 0.25
-"""Time in seconds after which the learner looks for events and activations of other processes."""
+MAX_OPEN = 200_000  # largest number of lists that wait for feedback
+PAUSE_SECONDS = 0.1  # shortest time in seconds between two commits of the learner, unless a request waits for one
+IDLE_SECONDS = 0.25  # time in seconds after which the learner looks for events and activations of other processes
 _LOCK = 0x636F72616E6C
 _LOGGER = logging.getLogger("corank_lab.api")
 
@@ -63,16 +60,12 @@ class OpenList:
 
 
 class OpenLists:
-    """
-    The lists that wait for feedback, after a part of the log.
-
-    counts: learnt feedback, feedback that came late or on unknown lists, and feedback that a rule excludes.
-    """
+    """The lists that wait for feedback, after a part of the log."""
 
     def __init__(self, most: int = MAX_OPEN) -> None:
         self._most = most
         self._open: dict[str, OpenList] = {}
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()  # of feedback: learnt, late, on unknown lists, excluded by a rule
 
     @property
     def oldest(self) -> OpenList | None:
@@ -109,14 +102,11 @@ class OpenLists:
 
 
 class Models:
-    """
-    Models that learn, loaded when a list of theirs is closed.
-
-    column: "state" to continue from what was learnt, "initial" to learn everything again.
-    instead: contents to use instead of those in the database, by subject.
-    """
+    """Models that learn, loaded when a list of theirs is closed."""
 
     def __init__(self, log: EventLog, column: str, instead: Mapping[str, bytes] | None = None) -> None:
+        # column: "state" to continue from what was learnt, "initial" to learn everything again
+        # instead: contents to use instead of those in the database, by subject
         self._log, self._column, self._instead = log, column, instead or {}
         self.models: dict[str, ServedModel] = {}
         self.counts: dict[str, Counter[str]] = {}
@@ -124,8 +114,8 @@ class Models:
     def learn(self, closed: Sequence[OpenList]) -> dict[str, int]:
         """Learn lists in order; return the number of the last list of each model that was touched."""
         touched: dict[str, int] = {}
-        for first in range(0, len(closed), AT_ONCE // 8):
-            part = closed[first : first + AT_ONCE // 8]
+        for first in range(0, len(closed), BATCH_SIZE // 8):
+            part = closed[first : first + BATCH_SIZE // 8]
             numbers = [entry.number for entry in part]
             bodies, arrays = self._log.bodies(numbers), self._log.arrays(numbers)
             for item in part:
@@ -168,11 +158,7 @@ class Models:
 
 
 class LogLearner:
-    """
-    Learns what the log has, and commits it.
-
-    registry: models that answer requests; new states are published to it.
-    """
+    """Learns what the log has, commits it, and publishes new states to the registry that answers requests."""
 
     def __init__(self, log: EventLog, registry: Registry) -> None:
         self._log, self._registry = log, registry
@@ -256,11 +242,7 @@ def replay(log: EventLog, upto: int | None = None) -> tuple[dict[str, bytes], di
 
 
 class Lease:
-    """
-    The right to learn, which one process at a time has; it ends with the process.
-
-    store: the database. On SQLite the lease is a lock of a file next to it, on PostgreSQL an advisory lock.
-    """
+    """The right to learn, which one process at a time has: on SQLite a locked file, on PostgreSQL an advisory lock."""
 
     def __init__(self, store: Database) -> None:
         self._store = store
@@ -333,7 +315,7 @@ class LearnerThread(threading.Thread):
         while not self._is_over.is_set():
             n_done = 0
             try:
-                if time.monotonic() - refreshed > IDLE:
+                if time.monotonic() - refreshed > IDLE_SECONDS:
                     self._registry.refresh()
                     is_held = self._lease.take()
                     self.learner = (self.learner or LogLearner(self._log, self._registry)) if is_held else None
@@ -349,12 +331,12 @@ class LearnerThread(threading.Thread):
                 self.n_failures += 1
                 _LOGGER.warning("learning is interrupted by %s", type(error).__name__)
                 self.learner = None
-                self._is_over.wait(IDLE)
+                self._is_over.wait(IDLE_SECONDS)
             self._answer()
-            if n_done < AT_ONCE and not self._waiting:
-                self._is_over.wait(PAUSE)
+            if n_done < BATCH_SIZE and not self._waiting:
+                self._is_over.wait(PAUSE_SECONDS)
             if not n_done and not self._is_over.is_set():
-                self._wake.wait(0.005 if self._waiting else IDLE)
+                self._wake.wait(0.005 if self._waiting else IDLE_SECONDS)
                 self._wake.clear()
         self._lease.release()
 

@@ -69,12 +69,9 @@ TABLES = AppTables(
 """Tables of the service."""
 
 
-KINDS = ("impression", "feedback", "tick")
-"""Kinds of events; logs of version 0.2 may also have "judgement" and "user"."""
 CLICK, FINAL, EXCLUDED = 1, 2, 4
 """Bits of the flag of feedback: it counts as a click; it closes the list; a rule excludes it from learning."""
-AT_ONCE = 2000
-"""Number of events that are read together."""
+BATCH_SIZE = 2000  # number of events that are read together
 _IN_ONE_QUERY = 500
 
 Arrays = dict[str, NDArray[Any]]
@@ -83,7 +80,7 @@ Arrays = dict[str, NDArray[Any]]
 class NewEvent(NamedTuple):
     """An event to append."""
 
-    kind: str  # one of `KINDS`
+    kind: str  # "impression", "feedback" or "tick"; in logs of version 0.2 also "judgement" and "user"
     id: str  # unique among the events of its kind
     time: int  # milliseconds since 1970
     body: str  # the event as JSON
@@ -131,7 +128,7 @@ class EventLog:
 
         return self.store.submit(job)
 
-    def after(self, number: int, limit: int = AT_ONCE) -> list[Event]:
+    def after(self, number: int, limit: int = BATCH_SIZE) -> list[Event]:
         rows = self.store.read(
             f"SELECT {', '.join(Event._fields)} FROM events WHERE number > ? ORDER BY number LIMIT {int(limit)}", number
         )
@@ -212,8 +209,7 @@ def now_ms() -> int:
 
 SCOPES = ("rank", "feedback", "admin")
 """What a key may do; admin includes the others. Keys of 0.2 may also have "judge", which nothing needs now."""
-FRESH = 2.0
-"""Seconds after which revoked keys are noticed."""
+FRESH_SECONDS = 2.0  # seconds after which revoked keys are noticed
 
 
 class Key(NamedTuple):
@@ -231,11 +227,7 @@ class Key(NamedTuple):
 
 
 class Keys:
-    """
-    The keys of a database.
-
-    rate: requests per second and key; a key may save up to two seconds of them.
-    """
+    """The keys of a database; each may send `rate` requests per second, and save up to two seconds of them."""
 
     def __init__(self, store: Database, rate: float = 1000.0) -> None:
         store.install(TABLES)
@@ -270,7 +262,7 @@ class Keys:
     @property
     def is_fresh(self) -> bool:
         """Whether `find` needs no database."""
-        return time.monotonic() - self._read_at < FRESH
+        return time.monotonic() - self._read_at < FRESH_SECONDS
 
     def refresh(self) -> None:
         self._known = {key.id: (secret, key) for secret, key in self._rows() if not key.is_revoked}

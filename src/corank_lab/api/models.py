@@ -38,8 +38,7 @@ from corank_lab.database.schema import utc_now
 
 Floats = NDArray[np.float64]
 RngState = NDArray[np.uint64]
-Resolve = Callable[[str, int], "ServedModel"]
-"""Returns a model by name and version."""
+Resolve = Callable[[str, int], "ServedModel"]  # returns a model by name and version
 
 
 class Drawn(NamedTuple):
@@ -166,11 +165,7 @@ class FixedModel(ServedModel):
 
 
 class InterleavedModel(ServedModel):
-    """
-    Two models whose rankings are merged by team draft.
-
-    content: JSON with the names and versions of the models, and the lists won by each.
-    """
+    """Two models whose rankings are merged by team draft; the state is JSON with their names and the lists won."""
 
     kind = "interleaved"
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from corank.data import MAX_VALUE, largest_value
 from corank.errors import InputError
 
-MAX_ITEMS = 1000
-"""Largest number of items of a request."""
-MAX_EVENTS = 1000
-"""Largest number of events of a request."""
-MAX_FEATURES = 2000
-"""Largest number of features of an item."""
-MAX_ID, MAX_QUERY = 200, 2000
-"""Largest numbers of characters of an id and of a query."""
+if TYPE_CHECKING:
+    from corank_lab.api.models import ServedModel
+
+MAX_ITEMS = 1000  # largest number of items of a request
+MAX_EVENTS = 1000  # largest number of events of a request
+MAX_FEATURES = 2000  # largest number of features of an item
+MAX_ID, MAX_QUERY = 200, 2000  # largest numbers of characters of an id and of a query
 RANGE = f"a number from {-MAX_VALUE:g} to {MAX_VALUE:g}"
 
 Text = Annotated[str, Meta(max_length=MAX_ID)]
@@ -153,20 +152,10 @@ def _refuse_nul(content: bytes) -> None:
 
 
 Floats = NDArray[np.float64]
-Stored = Callable[[Sequence[str]], Mapping[str, dict[str, Any]]]
-"""Returns stored items by id."""
+Stored = Callable[[Sequence[str]], Mapping[str, dict[str, Any]]]  # returns stored items by id
 
 
-class ModelColumns(Protocol):
-    """What a model needs of a request."""
-
-    n_features: int
-    names: list[str] | None
-    has_prior: bool
-
-
-MAX_BODY = 1_000_000
-"""Largest number of characters of an event."""
+MAX_BODY = 1_000_000  # largest number of characters of an event
 
 
 def made_id(*parts: str) -> str:
@@ -196,7 +185,7 @@ def distinct(ids: list[str]) -> list[str]:
 
 
 def features_of(
-    request: RankRequest, items: list[RankItem], model: ModelColumns, stored: Stored
+    request: RankRequest, items: list[RankItem], model: ServedModel, stored: Stored
 ) -> tuple[Floats, Floats | None]:
     """
     Return the features and the priors of the items of a request.
@@ -267,7 +256,7 @@ def _in_range(X: Floats) -> Floats:
     return X
 
 
-def _named(value: Any, id: str, model: ModelColumns) -> list[float]:
+def _named(value: Any, id: str, model: ServedModel) -> list[float]:
     if model.names is None:
         raise InputError("this model has columns without names; send features as lists of numbers, in its order.")
     try:
@@ -276,7 +265,7 @@ def _named(value: Any, id: str, model: ModelColumns) -> list[float]:
         raise InputError(f"the item {id[:60]!r} has no feature {error.args[0]!r}, which the model needs.") from None
 
 
-def _prior(request: RankRequest, items: list[RankItem], model: ModelColumns) -> Floats | None:
+def _prior(request: RankRequest, items: list[RankItem], model: ServedModel) -> Floats | None:
     if not model.has_prior:  # priors that a model does not use are allowed, so that two models may be exchanged
         return None
     values = request.prior if request.prior is not None else [item.prior for item in items]

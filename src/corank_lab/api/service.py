@@ -39,8 +39,7 @@ from corank_lab.api.requests import (
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 
-_MAX_USERS = 100_000
-"""Number of users whose feedback of the current minute is counted."""
+_MAX_USERS = 100_000  # number of users whose feedback of the current minute is counted
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,11 @@ class Rules:
 
     window_seconds: float = 300.0  # time to wait for feedback on a list, unless it is closed by final feedback
     clicks: tuple[str, ...] = ("click", "purchase")  # actions that count as a click
-    least_dwell_seconds: float = 30.0  # an action "dwell" of at least this time counts as a click
+    min_dwell_seconds: float = 30.0  # an action "dwell" of at least this time counts as a click
     excluded_users: frozenset[str] = frozenset()  # users whose feedback is not learnt
     # pattern of user agents whose feedback is not learnt, in any case of letters
     bots: str = "bot|crawl|spider|slurp|headless"
-    most_per_minute: int = 120  # a user with more events in a minute is a bot; later ones of that minute are not learnt
+    max_per_minute: int = 120  # a user with more events in a minute is a bot; later ones of that minute are not learnt
 
 
 class Conflict(InputError):
@@ -168,7 +167,7 @@ class Service:
         impression, user = sent.impression, sent.user or ""
         seconds, agent, owner = sent.seconds, sent.agent or "", sent.owner or ""
         is_click = action in self.rules.clicks or (
-            action == "dwell" and seconds is not None and seconds >= self.rules.least_dwell_seconds
+            action == "dwell" and seconds is not None and seconds >= self.rules.min_dwell_seconds
         )
         reason = self._exclusion(user, agent, owner)
         body = {**data, "action": action} | ({"excluded": reason} if reason else {})
@@ -191,7 +190,7 @@ class Service:
             if minute != self._minute or len(self._of_users) > _MAX_USERS:
                 self._minute, self._of_users = minute, Counter()
             self._of_users[user] += 1
-            if self._of_users[user] > self.rules.most_per_minute:
+            if self._of_users[user] > self.rules.max_per_minute:
                 return "too many"
         return ""
 
@@ -210,11 +209,7 @@ class Service:
         return len(rows)
 
     def require_shown(self, events: Sequence[NewEvent]) -> None:
-        """
-        Raise if an event is a click on an item that its list did not show.
-
-        A click on a list that the log does not have is taken: it may be one that another system shows.
-        """
+        """Raise if an event is a click on an item that its list did not show; lists of other systems are unknown."""
         clicks = [event for event in events if event.kind == "feedback" and event.flag & CLICK]
         if not clicks:
             return

@@ -80,8 +80,8 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a version of a model: a saved file, a new online ranker, or an interleaved test of two models."""
+    from corank_lab.api.history import make_version
     from corank_lab.api.models import Registry
-    from corank_lab.api.training import make_version
 
     with open_place(place) as store:
         registry = Registry(store)
@@ -189,9 +189,9 @@ def train(
     """Train a new version on the clicks of the log; a service may run meanwhile. It is not activated."""
     import json
 
+    from corank_lab.api.history import train_version
     from corank_lab.api.log import EventLog
     from corank_lab.api.models import Registry
-    from corank_lab.api.training import train_version
 
     parameters = {}
     for assignment in assignments or ():
@@ -210,8 +210,8 @@ def train(
 
 def verify(place: Place, as_json: Json = False) -> None:
     """Replay the log from the initial models, and compare with what was learnt, byte by byte."""
+    from corank_lab.api.history import compare_with_replay
     from corank_lab.api.log import EventLog
-    from corank_lab.api.training import compare_with_replay
 
     with open_place(place) as store:
         different, n_models, last = compare_with_replay(EventLog(store))
@@ -236,7 +236,7 @@ def export(
 ) -> None:
     """Write the lists of a log and the feedback on them as events of UBI 1.3; a service may run meanwhile."""
     from corank.data import require_place
-    from corank_lab.api.export import write_ubi_events
+    from corank_lab.api.history import write_ubi_events
     from corank_lab.api.log import EventLog
 
     require_place(output, overwrite=force)
@@ -247,7 +247,7 @@ def export(
 
 def forget(place: Place, user: Annotated[str, typer.Argument(help="Id of the user.")], as_json: Json = False) -> None:
     """Delete all events of a user, and learn everything again without them. Stop the service first."""
-    from corank_lab.api.training import forget_person
+    from corank_lab.api.history import forget_person
 
     with open_place(place) as store:
         result = forget_person(store, user)
@@ -331,7 +331,7 @@ def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple
     from corank.cli import require_model_features
     from corank.data import Dataset
     from corank.errors import InputError
-    from corank_lab.api.export import logged_rows
+    from corank_lab.api.history import logged_rows
     from corank_lab.api.log import EventLog
 
     with open_place(str(place), must_exist=True) as store:

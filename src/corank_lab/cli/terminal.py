@@ -6,11 +6,9 @@ import io
 import os
 import re
 import select
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 
 import typer
 
@@ -23,8 +21,7 @@ if sys.platform != "win32":
 END = "\x04"
 ARROWS = {"\x1b[D": "left", "\x1bOD": "left", "\x1b[C": "right", "\x1bOC": "right"}
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|)")
-_MOMENT = 0.05
-"""Seconds to wait for the rest of an escape sequence."""
+_MOMENT = 0.05  # seconds to wait for the rest of an escape sequence
 
 
 def has_terminal() -> bool:
@@ -38,8 +35,7 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-Ask = Callable[..., str]
-"""Reads a key, or a line if it is given a prompt; returns "quit" at the end of the input and "resize" by itself."""
+Ask = Callable[..., str]  # reads a key, or a line if it is given a prompt; returns "quit" at the end of the input
 
 
 @contextmanager
@@ -49,7 +45,7 @@ def lines() -> Iterator[Ask]:
 
 
 @contextmanager
-def terminal(named: Mapping[str, str] | None = None, *, resizes: bool = False) -> Iterator[Ask]:
+def terminal(named: Mapping[str, str] | None = None) -> Iterator[Ask]:
     """Yield a function that reads a key, or a line after a prompt; keys typed ahead are kept."""
     names = named or {}
     if sys.platform == "win32":
@@ -81,9 +77,6 @@ def terminal(named: Mapping[str, str] | None = None, *, resizes: bool = False) -
                 tty.setcbreak(handle, termios.TCSADRAIN)
         try:
             while True:
-                if not typed and wake and wake[0] in select.select([handle, wake[0]], [], [])[0]:
-                    os.read(wake[0], 4096)
-                    return "resize"
                 typed = typed or more() or END
                 if typed == "\x1b" and select.select([handle], [], [], _MOMENT)[0]:
                     typed += more()
@@ -98,32 +91,9 @@ def terminal(named: Mapping[str, str] | None = None, *, resizes: bool = False) -
         key, typed = typed[0], typed[1:]
         return "quit" if key == END else key
 
-    with _resizing() if resizes else nullcontext(()) as wake:
-        tty.setcbreak(handle, termios.TCSADRAIN)
-        try:
-            yield ask
-        finally:
-            with suppress(termios.error):  # the terminal was closed
-                termios.tcsetattr(handle, termios.TCSADRAIN, as_before)
-
-
-@contextmanager
-def _resizing() -> Iterator[tuple[int, ...]]:
-    """Yield a pipe that can be read when the size of the terminal has changed; nothing outside of the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield ()
-        return
-    pipe = os.pipe()
-    os.set_blocking(pipe[1], False)
-
-    def wake(*_: object) -> None:
-        with suppress(BlockingIOError):
-            os.write(pipe[1], b"r")
-
-    before = signal.signal(signal.SIGWINCH, wake)
+    tty.setcbreak(handle, termios.TCSADRAIN)
     try:
-        yield pipe
+        yield ask
     finally:
-        signal.signal(signal.SIGWINCH, before)
-        for end in pipe:
-            os.close(end)
+        with suppress(termios.error):  # the terminal was closed
+            termios.tcsetattr(handle, termios.TCSADRAIN, as_before)

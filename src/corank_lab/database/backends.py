@@ -24,8 +24,7 @@ from corank_lab.database.schema import (
     version_of,
 )
 
-BUSY_MS = 10_000
-"""Time to wait for another process that writes to the file."""
+BUSY_MS = 10_000  # time to wait for another process that writes to the file
 OTHER_FILES = ("-wal", "-shm")
 """Ends of the names of the files that SQLite keeps next to an open one: answers not yet in it, and their index."""
 

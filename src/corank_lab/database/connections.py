@@ -19,8 +19,8 @@ from corank_lab.database.schema import AppTables, install, migrate
 
 T = TypeVar("T")
 Job = Callable[[Any], Any]
-MAX_JOBS = 256
-"""Largest number of jobs of one transaction."""
+MAX_JOBS = 256  # largest number of jobs of one transaction
+MAX_READERS = 8
 
 
 class Writer:
@@ -30,19 +30,10 @@ class Writer:
     All jobs that wait are run in one transaction, and each caller continues after the commit. If one of them raises,
     the transaction is rolled back and each job runs in a transaction of its own, so a job must have no other effects.
 
-    connect: opens a connection that commits after every statement.
-    is_usable: whether the connection may be used again after an error.
-    confirm: called after every commit; if it raises, no caller gets its result.
     """
 
-    def __init__(
-        self,
-        connect: Callable[[], Any],
-        begin: Callable[[Any], None],
-        is_usable: Callable[[Any], bool],
-        confirm: Callable[[Any], None] = lambda _: None,
-    ) -> None:
-        self._connect, self._begin, self._is_usable, self._confirm = connect, begin, is_usable, confirm
+    def __init__(self, database: Connections) -> None:
+        self._database = database
         self._connection: Any = None
         self._jobs: queue.SimpleQueue[tuple[Job, Future[Any]] | None] = queue.SimpleQueue()
         self._is_closed = False
@@ -109,7 +100,7 @@ class Writer:
                     self._run_all([item])
             return
         try:
-            self._confirm(self._connection)
+            self._database._confirm(self._connection)
         except Exception as error:
             for _, future in batch:
                 future.set_exception(error)
@@ -121,17 +112,17 @@ class Writer:
         """Begin a transaction; on a new connection if the old one broke, as after a restart of the database."""
         if self._connection is not None:
             try:
-                self._begin(self._connection)
+                self._database._begin(self._connection)
                 return self._connection
             except Exception:
-                if self._is_usable(self._connection):
+                if self._database._is_usable(self._connection):
                     raise
                 with suppress(Exception):
                     self._connection.close()
                 self._connection = None
-        connection = self._connect()
+        connection = self._database._connect()
         try:
-            self._begin(connection)
+            self._database._begin(connection)
         except BaseException:
             connection.close()
             raise
@@ -146,7 +137,7 @@ class Writer:
         except BaseException:
             with suppress(Exception):
                 connection.execute("ROLLBACK")
-            if not self._is_usable(connection):
+            if not self._database._is_usable(connection):
                 self._connection = None
                 with suppress(Exception):
                     connection.close()
@@ -158,11 +149,11 @@ class Writer:
 class ConnectionPool:
     """Connections for readers, opened when needed and used again."""
 
-    def __init__(self, connect: Callable[[], Any], is_usable: Callable[[Any], bool], most: int = 8) -> None:
-        self._connect, self._is_usable = connect, is_usable
+    def __init__(self, database: Connections) -> None:
+        self._database = database
         self._free: list[Any] = []
         self._lock = threading.Lock()
-        self._slots = threading.Semaphore(most)
+        self._slots = threading.Semaphore(MAX_READERS)
 
     def run(self, job: Callable[[Any], T]) -> T:
         """Run a job that only reads; again on a new connection if an old one broke."""
@@ -170,11 +161,11 @@ class ConnectionPool:
             while True:
                 with self._lock:
                     old = self._free.pop() if self._free else None
-                connection = self._connect() if old is None else old
+                connection = self._database._connect() if old is None else old
                 try:
                     result = job(connection)
                 except BaseException as error:
-                    if self._is_usable(connection):
+                    if self._database._is_usable(connection):
                         self._keep(connection)
                         raise
                     with suppress(Exception):
@@ -208,8 +199,7 @@ class Connections(ABC):
 
     def __init__(self) -> None:
         self._installed: set[str] = set()
-        self._pool = ConnectionPool(self._connect, self._is_usable)
-        self._writer = Writer(self._connect, self._begin, self._is_usable, self._confirm)
+        self._pool, self._writer = ConnectionPool(self), Writer(self)
         try:
             self._writer.run(lambda db: migrate(db, self.dialect))
         except BaseException:
@@ -217,8 +207,7 @@ class Connections(ABC):
             raise
 
     dialect: str
-    address: str
-    """By which `open_database` opens the same database."""
+    address: str  # by which `open_database` opens the same database
 
     @abstractmethod
     def _connect(self) -> Any:

@@ -21,16 +21,12 @@ from corank_lab.database.connections import Connections, Statements
 from corank_lab.database.schema import hash_secret, is_secret, new_secret, utc_now
 
 T = TypeVar("T")
-AnswerRow = tuple[str, str, Mapping[str, Any], str, str]
-"""Judge, item, entry, client id and time of an answer."""
-HOLD_SECONDS = 900
-"""Time after which a question that was not answered is free for other judges."""
-OWNER_TOKENS = 10
-"""Number of tokens of the owner that stay valid, opened or not: each start of the server makes one."""
+AnswerRow = tuple[str, str, Mapping[str, Any], str, str]  # judge, item, entry, client id and time of an answer
+HOLD_SECONDS = 900  # time after which a question that was not answered is free for other judges
+OWNER_TOKENS = 10  # number of tokens of the owner that stay valid, opened or not: each start of the server makes one
 
 
-ANY_NUMBER = 1_000_000
-"""Places of an item that any number of judges may get at once."""
+ANY_NUMBER = 1_000_000  # places of an item that any number of judges may get at once
 
 
 @dataclass(frozen=True)
@@ -187,12 +183,7 @@ class Database(Connections):
         return Project(row[0], row[1], row[2], json.loads(row[3]), row[4], bool(row[5]))
 
     def add_owner(self, name: str = "me") -> str:
-        """
-        Add a token of the owner, and return it.
-
-        Ten tokens that were opened stay valid, and ten that were not: a server that is restarted often does not
-        sign out the owner.
-        """
+        """Add a token of the owner, and return it; the last ten stay valid of those opened, and of the others."""
 
         def job(db: Statements) -> str:
             # the new token is added last: if the clock went back, it would seem to be the oldest

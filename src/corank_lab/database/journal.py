@@ -33,10 +33,8 @@ from corank_lab.database.schema import utc_now
 
 # surrogates without their other half, which have no UTF-8
 _HALVES = re.compile("[\\ud800-\\udfff]")
-STAMP = ("time", "judge", "version", "records")
-"""Fields that every entry has, and that tell where an answer comes from."""
-MAX_NUMBER = 1e300
-"""Bound of numbers in an entry."""
+STAMP = ("time", "judge", "version", "records")  # fields that every entry has, and that tell where an answer comes from
+MAX_NUMBER = 1e300  # bound of numbers in an entry
 
 
 @dataclass(frozen=True)
@@ -44,10 +42,8 @@ class JournalEntry:
     """One line of a journal. Subclasses add fields and list their actions."""
 
     ACTIONS: ClassVar[tuple[str, ...]] = ()
-    LISTS: ClassVar[tuple[str, ...]] = ()
-    """Fields that hold several texts."""
-    NUMBERS: ClassVar[tuple[str, ...]] = ()
-    """Fields that hold a number."""
+    LISTS: ClassVar[tuple[str, ...]] = ()  # fields that hold several texts
+    NUMBERS: ClassVar[tuple[str, ...]] = ()  # fields that hold a number
 
     action: str  # what the judge did
     # time, judge, version, records: when it was written (UTC, ISO 8601), by whom, by which version of corank, and a
@@ -134,11 +130,7 @@ def journal_paths(folder: Path) -> list[Path]:
 def rows_of_file(
     kind: type[E], content: bytes, path: Path, completed: Callable[[E], tuple[str, JournalEntry]]
 ) -> list[AnswerRow]:
-    """
-    Return the rows of a file of JSON lines, whose client ids are the same whenever the file is added.
-
-    completed: returns the item of an entry, and the entry as it is stored.
-    """
+    """Return the rows of a file of JSON lines, whose client ids are the same whenever the file is added."""
     entries = parse_lines(kind, content, path)
     named = list(zip(_judges([entry.judge for entry in entries], path), entries, strict=True))
     order = list(dict.fromkeys(judge for judge, _ in named))
@@ -221,8 +213,7 @@ def _whole(value: Any) -> Any:
     return [_whole(item) for item in value] if isinstance(value, tuple) else value
 
 
-NAME = "corank.db"
-"""Name of the database next to a judged file."""
+NAME = "corank.db"  # name of the database next to a judged file
 _JUDGE = re.compile(r"[\w][\w .@-]{0,63}")
 
 
@@ -252,12 +243,9 @@ class Journal(ABC, Generic[E]):
     {0: True, 1: True}
     """
 
-    entry: ClassVar[type[Any]]
-    """Class of the entries."""
-    kind: ClassVar[str]
-    """Kind of the project."""
-    folder: ClassVar[str]
-    """Suffix of the folder in which version 0.2 kept the journals of a file."""
+    entry: ClassVar[type[Any]]  # class of the entries
+    kind: ClassVar[str]  # kind of the project
+    folder: ClassVar[str]  # suffix of the folder in which version 0.2 kept the journals of a file
 
     def __init__(self, database: str | os.PathLike[str] | Database, judge: str = "me") -> None:
         if not _JUDGE.fullmatch(judge):

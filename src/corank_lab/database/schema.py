@@ -27,10 +27,8 @@ from numpy.typing import NDArray
 
 from corank.errors import InputError
 
-MAX_SHOWN = 5
-"""Number of damaged rows that a message names."""
-MAX_MISSES = 10_000
-"""Number of unreadable rows after which `readable` looks no further for single rows."""
+MAX_SHOWN = 5  # number of damaged rows that a message names
+MAX_MISSES = 10_000  # number of unreadable rows after which `readable` looks no further for single rows
 _EMPTY = "0" * 16
 """Before the trigger fills it. It has the length of a checksum, so that SQLite then rewrites only what differs."""
 
@@ -166,12 +164,9 @@ def _schema(execute: Execute) -> str:
     return _checksum(repr(execute(sql, tables).fetchall()).encode())
 
 
-MAGIC = b"\x37\x7f\x06"
-"""First bytes of a log."""
-HEADER, FRAME = 32, 24
-"""Number of bytes of the header of a log, and of that of a frame."""
-_TRIES = 3
-"""Number of times to read a log that seems damaged: another process may begin it again while it is read."""
+MAGIC = b"\x37\x7f\x06"  # first bytes of a log
+HEADER, FRAME = 32, 24  # number of bytes of the header of a log, and of that of a frame
+_TRIES = 3  # number of times to read a log that seems damaged: another process may begin it again while it is read
 
 
 def log_damage(path: Path) -> str:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from corank_lab.grading.export import GradingFeatures, grading_features
-from corank_lab.grading.reading import read_grading_task
 from corank_lab.grading.session import AlphaInterval, GradingSession, alpha_interval
-from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask, Judgement
+from corank_lab.grading.task import (
+    GradingDocument,
+    GradingQuery,
+    GradingScale,
+    GradingTask,
+    Judgement,
+    read_grading_task,
+)
 
 __all__ = [
     "AlphaInterval",

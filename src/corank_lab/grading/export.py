@@ -142,21 +142,15 @@ EXPORTS = {
 """Files of judgements, by name."""
 SCORES = ("score", "_score", "bm25")
 """Names of columns that hold the score of a search engine, for the order before learning."""
-RANK = "rank discount"
-"""Name of the feature of the order in the files."""
+RANK = "rank discount"  # name of the feature of the order in the files
 
 
 class GradingFeatures(NamedTuple):
-    """
-    Features of the documents of a task.
-
-    X: Features.
-    columns: Their names.
-    prior: Name of the feature that gives the order without grades: the score or the rank in the files, else BM25.
-    """
+    """Features of the documents of a task."""
 
     X: NDArray[np.float64]
-    columns: Sequence[str]
+    columns: Sequence[str]  # their names
+    # name of the feature that gives the order without grades: the score or the rank in the files, else BM25
     prior: str | None
 
 

@@ -26,10 +26,8 @@ ORDERS = {
     "model": "Most informative documents first (model)",
 }  # fmt: skip
 """Orders of documents."""
-AHEAD = 200
-"""Number of documents that the model chooses ahead."""
-LONGEST_LIST = 50
-"""Largest number of documents of a result list; the following ones are in further lists."""
+N_AHEAD = 200  # number of documents that the model chooses ahead
+MAX_LIST = 50  # largest number of documents of a result list; the following ones are in further lists
 
 
 class Open(NamedTuple):
@@ -89,7 +87,7 @@ class GradingSession:
         self._needed = np.where(wanted, np.where(hashes < shared, max(overlap, 1), 1), 0)
         self._static = np.lexsort([rank, query]) if order == "query" else np.lexsort([query, rank])
         # lists are numbered in the order in which judges get them
-        block = rank // LONGEST_LIST
+        block = rank // MAX_LIST
         self._rank = rank
         self._list = query * (1 + block.max()) + block if order == "query" else block * len(task.queries) + query
         self._ahead: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -196,7 +194,7 @@ class GradingSession:
         if has_pairs:
             model = RankRLS().fit(X[judged], y[judged], qid=qid[judged])
         strategy = "uncertain" if has_pairs else "representative"
-        return np.asarray(kept[suggest(model, X[kept], y[kept], qid[kept], AHEAD, strategy, random_state=0)])
+        return np.asarray(kept[suggest(model, X[kept], y[kept], qid[kept], N_AHEAD, strategy, random_state=0)])
 
     def install(self, ahead: NDArray[np.int64]) -> None:
         self._ahead = ahead
@@ -287,23 +285,16 @@ def judges_in_order(session: GradingSession) -> Sequence[str]:
 
 
 RESAMPLES = 1000
-LEAST_DOCUMENTS = 10
-"""Number of documents below which resampling says nothing about the error."""
+MIN_DOCUMENTS = 10  # number of documents below which resampling says nothing about the error
 
 
 class AlphaInterval(NamedTuple):
-    """
-    Agreement of judges.
+    """Agreement of judges."""
 
-    alpha: Krippendorff's alpha; NaN if it is undefined.
-    low, high: 95 % bootstrap interval over the documents; NaN with fewer than ten documents.
-    n_documents: Number of documents with two grades or more.
-    """
-
-    alpha: float
-    low: float
+    alpha: float  # Krippendorff's alpha; NaN if it is undefined
+    low: float  # low, high: 95 % bootstrap interval over the documents; NaN with fewer than ten documents
     high: float
-    n_documents: int
+    n_documents: int  # number of documents with two grades or more
 
 
 def alpha_interval(
@@ -328,7 +319,7 @@ def alpha_interval(
     alpha = krippendorff(np.repeat(np.arange(n), sizes), values, level)
     rng = np.random.default_rng(random_state)
     result = []
-    for _ in range(resamples if n >= LEAST_DOCUMENTS else 0):
+    for _ in range(resamples if n >= MIN_DOCUMENTS else 0):
         drawn = rng.integers(n, size=n)
         # rows of the drawn documents, one after another
         ends = np.cumsum(sizes[drawn])

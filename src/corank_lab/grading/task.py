@@ -1,8 +1,14 @@
-"""What is graded: queries, documents with texts and features, and the scale."""
+"""
+What is graded: queries, documents with texts and features, and the scale; and how they are read.
+
+Files are tables, CSV and books of Quepid, and TREC runs with texts.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +17,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data import (
+    ColumnChoice,
+    LocatedRows,
+    csv_rows,
+    current_budget,
+    jsonl_rows,
+    parquet_rows,
+    read_run,
+    read_utf8,
+    suffix_of,
+)
 from corank.errors import InputError
 from corank_lab.database.journal import JournalEntry
 
@@ -19,15 +36,10 @@ DEFAULT_SCALE = ((0, "Poor"), (1, "Fair"), (2, "Good"), (3, "Perfect"))
 
 @dataclass(frozen=True)
 class GradingScale:
-    """
-    The grades that judges may give.
+    """The grades that judges may give."""
 
-    grades: Grades, the lowest first.
-    labels: One label per grade; may be empty texts.
-    """
-
-    grades: tuple[int, ...] = tuple(grade for grade, _ in DEFAULT_SCALE)
-    labels: tuple[str, ...] = tuple(label for _, label in DEFAULT_SCALE)
+    grades: tuple[int, ...] = tuple(grade for grade, _ in DEFAULT_SCALE)  # the lowest first
+    labels: tuple[str, ...] = tuple(label for _, label in DEFAULT_SCALE)  # one per grade; may be empty texts
 
     def __post_init__(self) -> None:
         if len(self.grades) < 2 or list(self.grades) != sorted(set(self.grades)) or self.grades[0] < 0:
@@ -55,55 +67,33 @@ class GradingScale:
 
 @dataclass(frozen=True)
 class GradingQuery:
-    """
-    A query.
+    """A query."""
 
-    id: Short name without blanks, for judgement lists.
-    text: What the user typed.
-    need: What the user wants to know.
-    """
-
-    id: str
-    text: str
-    need: str = ""
+    id: str  # short name without blanks, for judgement lists
+    text: str  # what the user typed
+    need: str = ""  # what the user wants to know
 
 
 @dataclass(frozen=True)
 class GradingDocument:
-    """
-    A document of a query.
+    """A document of a query."""
 
-    query: Number of the query.
-    id: Name of the document.
-    fields: What is shown, by column.
-    position: Rank in the list that was judged, from 1; hidden from judges by default.
-    """
-
-    query: int
-    id: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-    position: int = 0
+    query: int  # number of the query
+    id: str  # name of the document
+    fields: Mapping[str, str] = field(default_factory=dict)  # what is shown, by column
+    position: int = 0  # rank in the list that was judged, from 1; hidden from judges by default
 
 
 @dataclass(frozen=True, eq=False)
 class GradingTask:
-    """
-    Queries and their documents.
-
-    queries: The queries.
-    documents: The documents of all queries, each once per query.
-    X: Features; no columns by default.
-    columns: Names of the features.
-    scale: The scale that the file names.
-    has_order: Whether positions are ranks of a search engine; otherwise they only count rows.
-    """
+    """Queries and their documents."""
 
     queries: Sequence[GradingQuery]
-    documents: Sequence[GradingDocument]
-    X: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
-    columns: Sequence[str] = ()
-    scale: GradingScale | None = None
-    has_order: bool = False
+    documents: Sequence[GradingDocument]  # of all queries, each once per query
+    X: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))  # features; no columns by default
+    columns: Sequence[str] = ()  # names of the features
+    scale: GradingScale | None = None  # the scale that the file names
+    has_order: bool = False  # whether positions are ranks of a search engine; otherwise they only count rows
 
     def __post_init__(self) -> None:
         X = np.asarray(self.X, dtype=np.float64)
@@ -169,14 +159,264 @@ class GradingEntry(JournalEntry):
 
 
 class Judgement(NamedTuple):
-    """
-    The last answer of a judge about a document.
+    """The last answer of a judge about a document."""
 
-    action: What the judge did.
-    grade: The grade, None for the other actions.
-    text: Explanation.
-    """
+    action: str  # what the judge did
+    grade: int | None  # None for the other actions
+    text: str = ""  # explanation
 
-    action: str
-    grade: int | None
-    text: str = ""
+
+Path = str | os.PathLike[str]
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_TEXTS = ("query_text", "query_string", "user_query")
+_NEEDS = ("information_need", "need", "narrative", "description_of_need")
+_POSITIONS = ("position", "rank")
+_REASONS = ("why", "probability", "share", "time")  # columns of `corank suggest` that judges should not see
+_BLANK = re.compile(r"\s")
+_PLACE = re.compile(r"\d{1,9}(\.0*)?")
+MAX_GRADE = 100
+
+
+class GradingFile(NamedTuple):
+    """Content of files to grade."""
+
+    task: GradingTask  # queries and documents
+    known: Sequence[tuple[str, GradingEntry]]  # judge and entry of each grade in the files
+
+
+def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
+    """Read queries, documents and grades that they have already."""
+    if any(suffix_of(entry) == ".index" for entry in (path, *more_paths)):
+        raise InputError(
+            "an index keeps no texts; search it with corank search wiki.index --queries queries.tsv -o bm25.run, and "
+            "send the run with a table of the documents."
+        )
+    first, *rest = sorted([path, *more_paths], key=lambda item: suffix_of(item) in _TABLES)
+    if suffix_of(first) not in _TABLES and suffix_of(first) != ".json":
+        return GradingFile(_of_run(first, rest), [])
+    if more_paths:
+        raise InputError(f"found {len(more_paths) + 1} files without a TREC run; send one table or book.")
+    if suffix_of(path) == ".json":
+        return _of_book(path)
+    return _of_table(path)
+
+
+def _rows(path: Path) -> tuple[list[str], LocatedRows]:
+    suffix = suffix_of(path)
+    if suffix == ".parquet":
+        return parquet_rows(path)
+    return (jsonl_rows if suffix in (".jsonl", ".ndjson") else csv_rows)(read_utf8(path), str(path))
+
+
+def _of_table(path: Path) -> GradingFile:
+    columns, rows = _rows(path)
+    roles = ColumnChoice(y=False).roles(columns, path)
+    if roles.qid is None or roles.docid is None:
+        what = "queries" if roles.qid is None else "documents"
+        raise InputError(
+            f"{path} has no column of {what} ({', '.join(columns[:8])}); name the columns query and docid, and rating "
+            "if there are grades."
+        )
+    lower = {column.casefold(): column for column in reversed(columns)}
+    text_column = next((lower[item] for item in _TEXTS if item in lower), None)
+    need_column = next((lower[item] for item in _NEEDS if item in lower), None)
+    place_column = next((lower[item] for item in _POSITIONS if item in lower), None)
+    shown = [item for item in columns if item not in (roles.qid, roles.docid, roles.y, roles.judge, place_column)]
+    shown = [item for item in shown if item not in (text_column, need_column) and item.casefold() not in _REASONS]
+    builder = TaskBuilder(str(path))
+    cells: list[dict[str, Any]] = []
+    for where, row in rows:
+        document = _text(row.get(roles.docid))
+        if not document:  # a query of Quepid without a document
+            continue
+        query = _text(row.get(roles.qid))
+        fields = {item: text for item in shown if (text := _text(row.get(item)))}
+        position = _text(row.get(place_column)) if place_column else ""
+        need = _text(row.get(need_column)) if need_column else ""
+        text = (_text(row.get(text_column)) if text_column else "") or query
+        is_new = builder.add(where, query, text, need, document, fields, position)
+        builder.has_order |= bool(position)
+        if is_new:
+            cells.append(row)
+        if roles.y is not None and (grade := _text(row.get(roles.y))):
+            builder.grade(where, query, document, grade, (_text(row.get(roles.judge)) if roles.judge else "") or "file")
+    X, names = _features(cells, [item for item in shown if item in roles.features])
+    return builder.result(X, names)
+
+
+def _of_book(path: Path) -> GradingFile:
+    text = read_utf8(path)
+    current_budget().take_json(text, path)
+    try:
+        book = json.loads(text)
+    except (ValueError, RecursionError):
+        book = None
+    pairs = book.get("query_doc_pairs") if isinstance(book, dict) else None
+    if not isinstance(book, dict) or not isinstance(pairs, list):
+        raise InputError(f"{path} has no list query_doc_pairs, so it is not a book of Quepid; export the book as JSON.")
+    builder = TaskBuilder(str(path))
+    for i, pair in enumerate(pairs, 1):
+        where = f"{path}, query_doc_pairs {i}"
+        if not isinstance(pair, dict) or pair.get("query_text") is None or pair.get("doc_id") is None:
+            raise InputError(f"{where}: expected query_text and doc_id; check the export.")
+        query, document, given = _text(pair["query_text"]), _text(pair["doc_id"]), pair.get("document_fields")
+        if isinstance(given, str):
+            try:
+                given = json.loads(given)
+            except (ValueError, RecursionError):
+                given = {"text": given}
+        fields = {_text(k): _text(v) for k, v in given.items()} if isinstance(given, dict) else {}
+        need = _text(pair.get("information_need")) or _text(pair.get("notes"))
+        position = _text(pair.get("position"))
+        builder.add(where, query, query, need, document, fields, position)
+        builder.has_order |= bool(position)
+        judgements = pair.get("judgements")
+        for number, item in enumerate(judgements if isinstance(judgements, list) else (), 1):
+            if not isinstance(item, dict):
+                raise InputError(f"{where}: judgement {number} is {item!r:.60}; expected an object with a rating.")
+            judge = _text(item.get("user_email") or item.get("user_id")) or f"unknown {number}"
+            note = _text(item.get("explanation"))
+            if item.get("unrateable") or item.get("judge_later"):
+                builder.other(query, document, "unrateable" if item.get("unrateable") else "later", judge, note)
+            elif item.get("rating") is not None:
+                builder.grade(where, query, document, _text(item["rating"]), judge, note)
+    return builder.result(scale=_book_scale(book))
+
+
+def _book_scale(book: Mapping[str, Any]) -> GradingScale | None:
+    grades, labels = book.get("scale"), book.get("scale_with_labels")
+    if isinstance(grades, str):
+        grades = grades.split(",")
+    try:
+        numbers = sorted({int(float(grade)) for grade in grades}) if isinstance(grades, list) else []
+    except (TypeError, ValueError, OverflowError):
+        return None
+    names = {_text(k): _text(v) for k, v in labels.items()} if isinstance(labels, dict) else {}
+    if len(numbers) < 2 or numbers[0] < 0 or numbers[-1] > MAX_GRADE:
+        return None
+    return GradingScale(tuple(numbers), tuple(names.get(str(number), "") for number in numbers))
+
+
+def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
+    run = read_run(path)
+    texts: dict[str, dict[str, str]] = {}
+    queries: dict[str, str] = {}
+    for table in tables:
+        columns, rows = _rows(table)
+        roles = ColumnChoice(y=False).roles(columns, table)
+        if roles.docid is not None and roles.qid is None:
+            others = [column for column in columns if column != roles.docid]
+            for _, row in rows:
+                texts[_text(row.get(roles.docid))] = {
+                    other: text for other in others if (text := _text(row.get(other)))
+                }
+        elif roles.qid is not None and len(columns) > 1:
+            queries |= _queries(columns, roles.qid, rows)
+        else:
+            raise InputError(
+                f"{table} has neither a column docid with texts nor a column qid with queries; name its columns so."
+            )
+    builder = TaskBuilder(str(path))
+    builder.has_order = True
+    order = np.lexsort([-run.scores, run.qid.astype(str)])
+    scores = []
+    for row in order.tolist():
+        query, document = str(run.qid[row]), str(run.docids[row])
+        if builder.add(f"{path}", query, queries.get(query, query), "", document, texts.get(document, {}), ""):
+            scores.append(float(run.scores[row]))
+    return builder.result(np.array(scores)[:, None], ["score"]).task
+
+
+def _queries(columns: Sequence[str], qid: str, rows: LocatedRows) -> dict[str, str]:
+    """Return the texts of queries by id; the id is the text if there is no other column."""
+    other = next((column for column in columns if column != qid), qid)
+    return {id: _text(row.get(other)) or id for _, row in rows if (id := _text(row.get(qid)))}
+
+
+class TaskBuilder:
+    """Collects queries, documents and grades."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._queries: dict[str, int] = {}
+        self._made: list[GradingQuery] = []
+        self._documents: dict[tuple[int, str], GradingDocument] = {}
+        self._counts: list[int] = []
+        self._known: list[tuple[str, GradingEntry]] = []
+        self._grades: set[int] = set()
+        self.has_order = False
+
+    def add(
+        self, where: str, query: str, text: str, need: str, document: str, fields: dict[str, str], position: str
+    ) -> bool:
+        """Add a document; return whether it is new."""
+        if not query:
+            raise InputError(f"{where}: the query is empty; fill the column.")
+        if query not in self._queries:
+            number = self._queries[query] = len(self._made)
+            id = f"q{number + 1}" if _BLANK.search(query) or len(query) > 40 else query
+            while any(item.id == id for item in self._made):
+                id += "_"
+            self._made.append(GradingQuery(id, text, need))
+            self._counts.append(0)
+        number = self._queries[query]
+        if (number, document) in self._documents:
+            return False
+        self._counts[number] += 1
+        place = int(float(position)) if _PLACE.fullmatch(position) else self._counts[number]
+        self._documents[number, document] = GradingDocument(number, document, fields, place)
+        return True
+
+    def grade(self, where: str, query: str, document: str, grade: str, judge: str, text: str = "") -> None:
+        try:
+            number = float(grade)
+        except ValueError:
+            number = -1.0
+        if not number.is_integer() or not 0 <= number <= MAX_GRADE:
+            raise InputError(
+                f"{where}: the grade is {grade!r:.40}; expected a whole number from 0 to {MAX_GRADE}, or nothing."
+            )
+        self._grades.add(int(number))
+        id = self._made[self._queries[query]].id
+        self._known.append((judge, GradingEntry("grade", id, document, str(int(number)), text, "file")))
+
+    def other(self, query: str, document: str, action: str, judge: str, text: str) -> None:
+        id = self._made[self._queries[query]].id
+        self._known.append((judge, GradingEntry(action, id, document, "", text, "file")))
+
+    def result(self, X: Any = None, columns: Sequence[str] = (), scale: GradingScale | None = None) -> GradingFile:
+        if not self._documents:
+            raise InputError(f"{self._path} has no documents; expected a query and a document in each row.")
+        default = GradingScale()
+        if self._grades - set((scale or default).grades):
+            most = max(self._grades | set((scale or default).grades))
+            scale = GradingScale(tuple(range(most + 1)), ("",) * (most + 1)) if most <= 10 else None
+            if scale is None:
+                raise InputError(f"{self._path} has grades up to {most}; grades from 0 to 10 can be given on pages.")
+        X = np.empty((0, 0)) if X is None else X
+        documents = list(self._documents.values())
+        return GradingFile(GradingTask(self._made, documents, X, columns, scale, self.has_order), self._known)
+
+
+def _features(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the numeric columns without gaps."""
+    result, names = [], []
+    for column in columns:
+        try:
+            values = np.array([float(row.get(column, "")) for row in rows], dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if np.isfinite(values).all():
+            result.append(values)
+            names.append(column)
+    return (np.column_stack(result), names) if result else (None, [])
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).encode("utf-8", "replace").decode().strip()

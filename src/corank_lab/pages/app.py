@@ -40,8 +40,7 @@ ANSWERED = {
     "relevant": "included", "not": "excluded", "duplicate": "duplicate",
 }  # fmt: skip
 """Words for answers, by action."""
-FRAGMENT = "x-corank"
-"""Header by which the script asks for the main part of the next page instead of a redirect."""
+FRAGMENT = "x-corank"  # header by which the script asks for the main part of the next page instead of a redirect
 
 
 class Site:
@@ -204,12 +203,9 @@ def make_routes() -> tuple[Route, ...]:
     )
 
 
-UPLOAD_LIMIT = 200 * MEGABYTE
-"""Largest size of a request that uploads files."""
-FORM_LIMIT = MEGABYTE
-"""Largest size of any other request."""
-UPLOADS = ("/projects", "/answers")
-"""Paths that take files."""
+UPLOAD_LIMIT = 200 * MEGABYTE  # largest size of a request that uploads files
+FORM_LIMIT = MEGABYTE  # largest size of any other request
+UPLOADS = ("/projects", "/answers")  # paths that take files
 
 
 def create_app(

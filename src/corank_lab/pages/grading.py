@@ -21,9 +21,8 @@ from corank_lab.grading.export import (
     as_features,
     grading_features,
 )
-from corank_lab.grading.reading import read_grading_task
 from corank_lab.grading.session import ORDERS, AlphaInterval, GradingSession, alpha_interval
-from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, title_column
+from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, read_grading_task, title_column
 from corank_lab.pages import training
 from corank_lab.pages.markup import card, clean, one_line, rich
 from corank_lab.pages.uploads import Upload
@@ -39,8 +38,7 @@ from corank_lab.pages.workspaces import (
 )
 
 _SNIPPET = 200
-_SHOWN = 100
-"""Number of queries and conflicts that the overview lists."""
+_SHOWN = 100  # number of queries and conflicts that the overview lists
 
 
 class GradeWorkspace(Workspace):  # noqa: D101

@@ -38,23 +38,16 @@ if TYPE_CHECKING:
 NO_FILE = "No file was sent; choose a file that is not empty."
 LARGE = MEGABYTE
 """Size of the files, unpacked, from which an upload is read in the background; images of their own do not count."""
-LARGE_VALUES = 100_000
-"""Cells, or values of JSON, from which an upload is read in the background."""
-MAX_BYTES = 200 * MEGABYTE
-"""Largest total size of the files of a project, after unpacking."""
-MAX_SAVED_BYTES = 1 << 30
-"""Largest size of a saved project, after unpacking."""
-MAX_VALUES = 20_000_000
-"""Largest number of cells, and of values of JSON, in an upload."""
+LARGE_VALUES = 100_000  # cells, or values of JSON, from which an upload is read in the background
+MAX_BYTES = 200 * MEGABYTE  # largest total size of the files of a project, after unpacking
+MAX_SAVED_BYTES = 1 << 30  # largest size of a saved project, after unpacking
+MAX_VALUES = 20_000_000  # largest number of cells, and of values of JSON, in an upload
 MAX_MEMORY_GB = 4.0
 """Memory of the process that reads an upload; the environment variable `MEMORY_VARIABLE` sets another limit."""
 MEMORY_VARIABLE = "CORANK_IMPORT_GB"
-REPORT_SECONDS = 0.5
-"""Shortest time between two reports of the progress."""
-RETRY_SECONDS = 5.0
-"""Pause before an upload is read again because the database could not be used."""
-AGAIN = 75
-"""Status of a process that could not use the database."""
+REPORT_SECONDS = 0.5  # shortest time between two reports of the progress
+RETRY_SECONDS = 5.0  # pause before an upload is read again because the database could not be used
+AGAIN = 75  # status of a process that could not use the database
 STAGES = {
     "wait": "Waiting to be read", "read": "Reading records", "duplicates": "Looking for duplicates",
     "save": "Saving the project",
@@ -62,8 +55,7 @@ STAGES = {
 """What is done with an upload."""
 
 
-MAX_ATTEMPTS = 3
-"""Number of times that reading begins, such as after the server was killed."""
+MAX_ATTEMPTS = 3  # number of times that reading begins, such as after the server was killed
 
 
 class Import(NamedTuple):

@@ -89,11 +89,9 @@ def _each(
 
 
 MAX_AUTHORS = 12
-MAX_TEXT = 50_000
-"""Number of characters of a text that a card shows."""
+MAX_TEXT = 50_000  # number of characters of a text that a card shows
 MAX_KEYWORDS = 40
-_LONG = 80
-"""Texts of more characters are paragraphs, shorter ones are listed."""
+_LONG = 80  # texts of more characters are paragraphs, shorter ones are listed
 _SIDES = ("for", "against", "tellfor", "tellagainst")
 
 
@@ -190,8 +188,7 @@ def card(fields: Mapping[str, str], images: Container[str], hidden: Container[st
     return {"image": image, "facts": facts, "texts": texts}
 
 
-MAX_POINTS = 400
-"""Points of the curve of finds."""
+MAX_POINTS = 400  # points of the curve of finds
 
 
 def curve(finds: Sequence[int], read: int, n: int, known: int, forecast: Forecast | None) -> dict[str, Any] | None:

@@ -41,8 +41,7 @@ STATIC = {
     "app.css": "text/css; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
 }  # fmt: skip
 """Files of the package that are served, and their types."""
-_PLACE = re.compile(r"/p/[\w-]+(/[a-z]+)?")
-"""Where a link may lead."""
+_PLACE = re.compile(r"/p/[\w-]+(/[a-z]+)?")  # where a link may lead
 
 
 def enter(page: PageRequest) -> Response:
@@ -228,8 +227,7 @@ def home(page: PageRequest, error: str = "", status: int = 200) -> Response:
 
 MAX_ROWS = 500
 ANSWERED_BEFORE = "This question was answered already, so nothing was changed. Use “My answers” to change an answer."
-UNANSWERED = "unread"
-"""Filter that lists what the judge has not answered."""
+UNANSWERED = "unread"  # filter that lists what the judge has not answered
 
 
 def answer(page: PageRequest) -> Response:

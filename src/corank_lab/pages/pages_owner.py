@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from corank.data import Budget
@@ -13,8 +12,8 @@ from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.journal import rows_of_file
 from corank_lab.database.transfer import export_project
-from corank_lab.http import download_headers
-from corank_lab.pages.app import MISSING, PageRequest
+from corank_lab.http import HTTPError, download_headers
+from corank_lab.pages.app import PageRequest
 from corank_lab.pages.grading import GradeWorkspace
 from corank_lab.pages.imports import NO_FILE
 from corank_lab.pages.markup import one_line, record_values, rich
@@ -22,19 +21,16 @@ from corank_lab.pages.screening import MAX_REASONS, ScreenWorkspace
 from corank_lab.pages.screening_results import agreement_rows
 from corank_lab.pages.training import REPORT
 from corank_lab.pages.workspaces import Workspace, require_time
-from corank_lab.records.summary import summarise
+from corank_lab.records.records import summarise
 from corank_lab.screening.answers import find_conflicts
-from corank_lab.screening.reporting.methods import methods_paragraph
+from corank_lab.screening.methods import methods_paragraph
 
 W = TypeVar("W", bound=Workspace)
 MAX_JUDGES = 200
-MAX_NAME = 64
-"""Characters of the name of a judge."""
-MAX_GROUPS, MAX_SETTLED = 200, 100
-"""Groups of duplicates and settled conflicts that are listed."""
+MAX_NAME = 64  # characters of the name of a judge
+MAX_GROUPS, MAX_SETTLED = 200, 100  # groups of duplicates and settled conflicts that are listed
 WRONG_NAME = "The name is not that of the project, so nothing was deleted. Type the name as it is shown."
-MAX_JOURNAL_VALUES = 2_000_000
-"""Values and keys of the journals that are added at once."""
+MAX_JOURNAL_VALUES = 2_000_000  # values and keys of the journals that are added at once
 
 
 def add_judge(page: PageRequest) -> Response:
@@ -56,18 +52,13 @@ def add_judge(page: PageRequest) -> Response:
 
 def renew_link(page: PageRequest) -> Response:
     """Make a new link for a judge; the former one becomes invalid."""
-    judge = _judge(page)
-    if judge is None:
-        return overview(page, MISSING, 404)
-    return overview(page, link=_link(page, page.site.store.renew_token(judge[0])), name=judge[1])
+    id, name = _judge(page)
+    return overview(page, link=_link(page, page.site.store.renew_token(id)), name=name)
 
 
 def revoke_link(page: PageRequest) -> Response:
     """Make the link of a judge invalid."""
-    judge = _judge(page)
-    if judge is None:
-        return overview(page, MISSING, 404)
-    page.site.store.revoke(judge[0])
+    page.site.store.revoke(_judge(page)[0])
     return page.go(f"/p/{page.here.id}#judges")
 
 
@@ -148,10 +139,11 @@ def export(page: PageRequest) -> Response:
     return Response(content, media_type=result.media_type, headers=headers)
 
 
-def _judge(page: PageRequest) -> tuple[str, str] | None:
-    wanted = page.request.path_params["judge"]
-    judges = page.site.store.judges(page.here.id)
-    return next(((judge.id, judge.name) for judge, _ in judges if judge.id == wanted), None)
+def _judge(page: PageRequest) -> tuple[str, str]:
+    for judge, _ in page.site.store.judges(page.here.id):
+        if judge.id == page.request.path_params["judge"]:
+            return judge.id, judge.name
+    raise HTTPError(404)
 
 
 def _link(page: PageRequest, token: str) -> str:
@@ -270,7 +262,7 @@ def similar(page: PageRequest) -> Response:
     except DatabaseError:
         raise
     except InputError:
-        raise HTTPException(404) from None
+        raise HTTPError(404) from None
     return page.render("screen_similar.html", **result)
 
 
@@ -278,7 +270,7 @@ def _of_kind(page: PageRequest, kind: type[W]) -> W:
     """Return the workspace; no page is here if the project is of another kind."""
     workspace = page.workspace
     if not isinstance(workspace, kind):
-        raise HTTPException(404)
+        raise HTTPError(404)
     return workspace
 
 

@@ -27,12 +27,9 @@ from corank_lab.database.database import Database, Project
 from corank_lab.database.schema import utc_now
 from corank_lab.grading.export import RANK, SCORES, GradingFeatures
 
-MIN_QUERIES = 5
-"""Number of queries with two different grades that a comparison needs."""
-BUDGET = 600.0
-"""Time limit of a comparison, in seconds."""
-MAX_NAMED = 12
-"""Columns that are named in the result."""
+MIN_QUERIES = 5  # number of queries with two different grades that a comparison needs
+BUDGET = 600.0  # time limit of a comparison, in seconds
+MAX_NAMED = 12  # columns that are named in the result
 REPORT, MODEL, ABOUT = "train/report.html", "train/model.safetensors", "train/about.json"
 """Names of the files; uploaded files have no slash in their names."""
 

@@ -31,8 +31,8 @@ from corank.errors import InputError
 from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
 from corank_lab.records.columns import find_columns
-from corank_lab.records.parsers import parse_file
-from corank_lab.records.parsers.parsed import ParsedFile, load_file
+from corank_lab.records.parsed import ParsedFile, load_file
+from corank_lab.records.reading import parse_file
 
 MAX_FILES = 2000
 MAX_IMAGE = 20 * MEGABYTE
@@ -41,8 +41,7 @@ _MAGIC = {
 }  # fmt: skip
 _SAFE = re.compile(r"[^\w.-]+")
 _SUFFIX = re.compile(r"(\.\w{1,8}){1,2}$", re.ASCII)
-Report = Callable[[str, float], None]
-"""Takes the stage of a long work and the share that is done."""
+Report = Callable[[str, float], None]  # takes the stage of a long work and the share that is done
 
 
 def no_report(stage: str, share: float) -> None:
@@ -152,10 +151,8 @@ def _members(file: UploadedFile) -> list[UploadedFile]:
     return result
 
 
-ANY = "any"
-"""Kind of an upload that waits for the owner's decision what it is for."""
-SAVED = "project"
-"""Kind of an upload that holds a saved project."""
+ANY = "any"  # kind of an upload that waits for the owner's decision what it is for
+SAVED = "project"  # kind of an upload that holds a saved project
 
 ROLES: dict[str, dict[str, str]] = {
     "screen": {
@@ -171,11 +168,9 @@ ROWS = {
     "votes": "each row is a vote between two items",
 }  # fmt: skip
 """What was recognised."""
-LEFT_OUT = "none"
-"""Role of a column that is left out."""
+LEFT_OUT = "none"  # role of a column that is left out
 
-N_ROWS, MAX_SHOWN_COLUMNS, MAX_CELL = 5, 60, 80
-"""Rows and columns of a preview, and characters of a cell."""
+N_ROWS, MAX_SHOWN_COLUMNS, MAX_CELL = 5, 60, 80  # rows and columns of a preview, and characters of a cell
 MAX_PREVIEW_BYTES, MAX_PREVIEW_VALUES = 8 * MEGABYTE, 200_000
 """What is unpacked and parsed for a preview, beside the server's other work."""
 MAX_UNPACKED_BYTES, MAX_CORRECTED_CELLS = 200 * MEGABYTE, 2_000_000
@@ -242,11 +237,7 @@ def preview_file(file: UploadedFile) -> FilePreview:
 
 
 def with_roles(file: UploadedFile, kind: str, roles: Mapping[str, str]) -> UploadedFile:
-    """
-    Return a table in which columns have the names that the reader of a kind of work expects.
-
-    roles: the corrected columns and the role of each; `LEFT_OUT` drops a column. Without any, the file stays as it is.
-    """
+    """Return a table whose corrected columns have the names that readers of the kind expect; `LEFT_OUT` drops one."""
     if not roles:
         return file
     chosen = [role for role in roles.values() if role != LEFT_OUT]

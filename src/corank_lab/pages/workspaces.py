@@ -28,11 +28,9 @@ from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
 MAX_WORKSPACES = 30
-PAUSE_SECONDS = 600
-"""A longer time between two answers of a judge is a pause, and does not count as time per answer."""
+PAUSE_SECONDS = 600  # a longer time between two answers of a judge is a pause, and does not count as time per answer
 MAX_CHARACTERS = 10_000
-MAX_REST_SECONDS = 5.0
-"""Longest pause between two fits of a model, in seconds."""
+MAX_REST_SECONDS = 5.0  # longest pause between two fits of a model, in seconds
 
 
 @dataclass(frozen=True)
@@ -131,16 +129,11 @@ class NewProject:
 
 
 class Workspace(ABC):
-    """
-    One project in memory. Subclasses are the kinds of work.
-
-    counts: number of entries of each judge, with notes and undos.
-    """
+    """One project in memory. Subclasses are the kinds of work."""
 
     kind: ClassVar[str]
     title: ClassVar[str]
-    entry: ClassVar[type[JournalEntry]]
-    """Class of the answers."""
+    entry: ClassVar[type[JournalEntry]]  # class of the answers
     settings: ClassVar[tuple[Setting, ...]]
     pages: ClassVar[Mapping[str, str]] = {}
     """Further pages of the owner: their addresses behind that of the project, and their names."""
@@ -150,7 +143,7 @@ class Workspace(ABC):
         self.lock = threading.RLock()
         self.last = 0
         self.times: dict[str, list[str]] = {}
-        self.counts: dict[str, int] = {}
+        self.counts: dict[str, int] = {}  # entries of each judge, with notes and undos
         self.background = Background(self._learn)
 
     @classmethod
@@ -286,11 +279,7 @@ class Workspace(ABC):
 
 
 class Background:
-    """
-    Runs a function in a thread when it is requested; requests during a run lead to one more run.
-
-    work: the function; an exception ends the thread, and the next request starts another.
-    """
+    """Runs a function in a thread when it is requested; requests during a run lead to one more run."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work

@@ -36,7 +36,6 @@ COMMANDS = {
     "card": ["card <model.safetensors <test.txt --output >card.html"],
     "explain": [
         "explain <model.safetensors <test.txt --pair 1 2",
-        "explain <model.safetensors <test.txt --pair 1 2 --plot >p.png",
     ],
     "suggest": ["suggest <model.safetensors <train.txt --unjudged -1 --output >n.txt"],
     "screen read": [],  # tests/lab/cli/screening runs it

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from corank import SPD, QueryKFold, QueryScaler, QuerySearchCV
+from corank import SPD, QueryKFold, QueryScaler, QuerySearchCV, RankRLS
 from corank.base import Landmarks
 from corank.errors import InputError
 from corank.metrics import evaluate, scorer
@@ -123,6 +125,31 @@ def test_a_search_that_cannot_pass_qid_warns(problem):
         InputError, match=r"QueryKFold needs query ids, but qid is missing.*enable_metadata_routing=True"
     ):
         search.fit(X, y, qid=qid)
+
+
+def test_an_index_named_qid_reaches_folds_ranker_and_metric_without_routing(problem):
+    X, y, qid = problem
+    frame = pd.DataFrame(X, index=pd.MultiIndex.from_arrays([qid, np.arange(len(y))], names=["qid", "docid"]))
+    frame.columns = frame.columns.astype(str)
+    grid = {"alpha": [0.1, 1e4]}
+    search = GridSearchCV(RankRLS(), grid, scoring=scorer("nDCG@5"), cv=FOLDS, error_score="raise")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(frame, y)
+        scores = cross_val_score(RankRLS(1.0), frame, y, cv=FOLDS)
+    for k, (train, test) in enumerate(FOLDS.split(X, qid=qid)):
+        for at, alpha in enumerate(grid["alpha"]):
+            model = RankRLS(alpha).fit(X[train], y[train], qid=qid[train])
+            want = evaluate(y[test], model.predict(X[test]), qid[test], "nDCG@5")["nDCG@5"].mean
+            assert search.cv_results_[f"split{k}_test_score"][at] == pytest.approx(want)
+        model = RankRLS(1.0).fit(X[train], y[train], qid=qid[train])
+        assert scores[k] == pytest.approx(model.score(X[test], y[test], qid[test]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipeline = make_pipeline(QueryScaler(), RankRLS(1.0)).set_output(transform="pandas").fit(frame, y)
+    by_hand_ = RankRLS(1.0).fit(QueryScaler().fit_transform(X, qid=qid), y, qid=qid)
+    np.testing.assert_allclose(pipeline[-1].coef_, by_hand_.coef_)
+    np.testing.assert_array_equal(pipeline[-1].rank(frame), pipeline[-1].rank(frame.reset_index(drop=True), qid))
 
 
 @pytest.mark.usefixtures("routing")

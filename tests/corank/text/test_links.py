@@ -12,7 +12,7 @@ from corank.core.text.links import Tables, add_links, link_hinge, similarities
 from corank.errors import InputError
 from corank.text import Corpus, LinkLearn, Links, split_links
 from corank.text.network import LinearNetwork, Network
-from corank.text.training import LinkObjective, SimilarityForm, check_steps
+from corank.text.training import LinkObjective, check_steps
 
 
 def some_links(n=30, seed=0, of_queries=False):
@@ -61,8 +61,8 @@ def networks(seed=0):
     return tuple(Network(0.1, 1.3, rng.normal(0, 0.4, 13)) for _ in range(3))
 
 
-def form(b=0.0, symmetric=True, use_length=True, at_top=False, positive=True):
-    return SimilarityForm(4, b, symmetric, use_length, at_top, positive)
+def form(b=0.0, symmetric=True, **how):
+    return LinkLearn(4, b=b, symmetric=symmetric, **how)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
@@ -137,7 +137,7 @@ def cost_of_the_paper(theta, scaling, links):
 
 def test_the_cost_of_the_paper_and_its_gradient_are_those_written_out():
     links, rng = some_links(18), np.random.default_rng(0)
-    task = LinkObjective(links, form(positive=False), summed=True)
+    task = LinkObjective(links, form(positive=False, solver="sgd"))
     theta, scaling = rng.normal(0, 0.6, (3, 13)), [(3.0, 2.0), (1.0, 1.5), (10.0, 6.0)]
     nets = tuple(LinearNetwork(*s, t) for s, t in zip(scaling, theta, strict=True))
     assert any((net(x) < 0).any() for net, x in zip(nets, task.encoded.inputs, strict=True))  # of any sign
@@ -157,7 +157,7 @@ def test_a_step_of_the_paper_follows_the_gradient_of_one_document():
     links = some_links(18)
     how = {"n_hidden": 4, "b": 0.0, "positive": False, "solver": "sgd", "batch": 1, "eta0": 0.05, "random_state": 3}
     start, after = (LinkLearn(n_steps=n, **how).fit(links).networks_ for n in (0, 1))
-    task = LinkObjective(links, form(positive=False), summed=True)
+    task = LinkObjective(links, form(positive=False, solver="sgd"))
     steps = [task.loss(start, np.array([q]))[1] for q in range(len(links))]
     moved = np.concatenate([a.theta - b.theta for a, b in zip(after, start, strict=True)])
     assert np.abs(moved).max() > 1e-6

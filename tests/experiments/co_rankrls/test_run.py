@@ -5,32 +5,9 @@ import pytest
 
 from corank.metrics import evaluate
 from corank.models.rls import RankRLS
-from corank.tables import ReportTable
 from experiments.co_rankrls import run
 from experiments.datasets.mq2008 import folds, read_parts
 from experiments.options import ExperimentOptions
-
-
-def test_the_report_joins_folds_views_and_curves(tmp_path, monkeypatch):
-    asked = []
-
-    def table(name):
-        def make(options, *how):
-            asked.append((name, *how))
-            one = ReportTable(name, ("a",), ((1.0,),))
-            return (one, (f"about {how[1]}",)) if name == "views" else one
-
-        return make
-
-    monkeypatch.setattr(run, "folds_table", table("folds"))
-    monkeypatch.setattr(run, "views_table", table("views"))
-    monkeypatch.setattr(run, "curve_table", table("curve"))
-    report = run.run(ExperimentOptions(tmp_path, quick=True))
-    assert [one.title for one in report.tables] == ["folds", "views", "views", "curve", "curve"]
-    assert report.findings == ("about 0.5", "about 0.95")
-    assert ("views", 1, 0.5) in asked
-    run.run(ExperimentOptions(tmp_path, repeats=3))
-    assert ("curve", 3, 0.95) in asked
 
 
 @pytest.mark.usefixtures("real_data")

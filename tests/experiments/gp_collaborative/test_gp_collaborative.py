@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from experiments.gp_collaborative import run
+from experiments.gp_collaborative import kernels, run
 from experiments.gp_collaborative.methods import CHEAP, METHODS, errors
 from experiments.gp_collaborative.problem import KERNELS, Movies
 from experiments.options import ExperimentOptions
@@ -29,6 +29,15 @@ def test_errors_are_counted_on_movies_that_were_not_seen():
     np.testing.assert_allclose(found["absolute"], np.nanmean(np.abs(rest - 3), axis=1))
     there = ~np.isnan(rest)
     np.testing.assert_allclose(found["wrong"], [np.mean(y[t] != 4) for y, t in zip(rest, there, strict=True)])
+
+
+def test_a_worse_kernel_is_that_of_fewer_users():
+    known = made_up()
+    whole = known.features["correlation"].toarray()
+    thin = kernels.thinned(known, 7, 0, 0).features["correlation"].toarray()
+    assert thin.shape == (30, 7)
+    assert {column.tobytes() for column in thin.T} <= {column.tobytes() for column in whole.T}
+    np.testing.assert_array_equal(kernels.thinned(known, 50, 0, 0).features["correlation"].toarray(), whole)
 
 
 @pytest.mark.long

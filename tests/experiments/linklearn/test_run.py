@@ -8,7 +8,7 @@ import pytest
 from corank.text import Corpus
 from corank_lab.records.records import Records
 from experiments.datasets.smart import Topics
-from experiments.linklearn import citations, paper, problems, reviews, run
+from experiments.linklearn import citations, hidden, paper, problems, reviews, run
 from experiments.options import ExperimentOptions
 from helpers.texts import made_texts
 
@@ -101,3 +101,18 @@ def test_both_forms_learn_from_the_same_links(tmp_path, monkeypatch):
     assert [cell == "" for cell in found.rows[3][3:]] == [name == "cacm" for name in run.COLLECTIONS]
     assert len(report.findings) == 9
     assert report.plots[0].read_bytes().startswith(b"\x89PNG")
+
+
+def test_training_of_both_forms_ends_ten_checks_after_the_best(monkeypatch):
+    use_made_up_texts(monkeypatch, paper)
+    monkeypatch.setattr(hidden, "N_STEPS", {"ours": 300, hidden.PAPER: 2000})
+    monkeypatch.setattr(hidden, "PAPER_CHECK", 20)
+    for form, n_steps in hidden.N_STEPS.items():
+        result = hidden.learn(form, 3, 0)
+        training, validation = paper.links_of(hidden.SOURCE, 0)
+        check = -(-len(training) // 16) if form == "ours" else len(training) / max(1, round(len(training) / 20))
+        assert result["taken"] == n_steps or abs(result["taken"] - result["kept"] - 10 * check) < 10
+        assert result["best"] >= max(result["start"], result["end"])
+        best = max(problems.link_precision(hidden.BM25(k1, b).to_index, validation) for k1, b in hidden.LINK_GRID)
+        assert result["bm25"] == best
+    problems._articles.cache_clear()

@@ -19,10 +19,10 @@ from corank.data.rows import with_names
 from corank.deploy.persist.files import model_bytes
 from corank.parameters import rng_of
 from corank_lab.api.app import OPERATIONS
+from corank_lab.api.history import train_content, train_version
 from corank_lab.api.learner import replay
 from corank_lab.api.requests import MAX_ITEMS
 from corank_lab.api.service import Rules
-from corank_lab.api.training import train_content, train_version
 from helpers.api import ask, online_bytes, running
 from helpers.stores import open_new
 
@@ -71,7 +71,7 @@ class Clicker:
 def test_learning_over_http_equals_simulate_with_the_same_seed(store):
     problem = make_ranking(12, 9, n_latent=2, features_per_view=3, random_state=0)
     data = RankingData.of(problem.X, np.minimum(problem.y, 2), problem.qid)
-    n_lists, k = 60, 5
+    n_lists, k = 25, 5
     curve = simulate_clicks(PDGD(), data, Clicker(), n_lists, k=k, random_state=3)
     (rng,) = rng_of(3).spawn(1)
     ranker = _started(PDGD(), data, rng)
@@ -147,7 +147,7 @@ def test_rules_exclude_bots_testers_and_own_clicks_from_learning_but_keep_the_ev
 
 def test_a_user_with_too_many_events_a_minute_is_a_bot(store, monkeypatch):
     monkeypatch.setattr("corank_lab.api.service.now_ms", lambda: 60_000)
-    with running(store, Rules(most_per_minute=3), models=[SHOP]) as client:
+    with running(store, Rules(max_per_minute=3), models=[SHOP]) as client:
         sent = [{"impression": "x", "item": f"i{at}", "user": "u"} for at in range(5)]
         client.post("/feedback", sent)
         assert [bool(event.flag & 4) for event in client.service.log.after(0)] == [False] * 3 + [True] * 2

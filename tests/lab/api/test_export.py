@@ -14,7 +14,7 @@ from corank.data.io.click_files import read_clicks
 from corank.deploy.persist import save
 from corank.deploy.persist.files import model_bytes
 from corank.errors import InputError
-from corank_lab.api.export import logged_rows
+from corank_lab.api.history import logged_rows
 from corank_lab.api.log import EventLog
 from helpers.api import ask, online_bytes, running
 from helpers.stores import open_new

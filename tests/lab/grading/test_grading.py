@@ -164,7 +164,7 @@ def test_orders_and_depth():
 
 
 def test_result_lists_against_a_plain_enumeration(monkeypatch):
-    monkeypatch.setattr("corank_lab.grading.session.LONGEST_LIST", 3)
+    monkeypatch.setattr("corank_lab.grading.session.MAX_LIST", 3)
     rng = np.random.default_rng(0)
     for order, depth in product(("query", "depth"), (0, 5)):
         session = GradingSession(task(3, 7), order=order, depth=depth)

@@ -30,7 +30,7 @@ from helpers.server import ServerProcess
 from helpers.stores import open_new
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def store(request, tmp_path):
     with open_new(request.param, tmp_path) as opened:
         yield opened

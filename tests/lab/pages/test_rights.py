@@ -59,6 +59,7 @@ GRADING = {  # without grades
 }  # fmt: skip
 DIFFERS = {"compare": {}, "screen": SCREENING, "grade": GRADING}
 """What differs for a kind of work."""
+OTHER_ROUTES = [(kind, route) for kind, routes in DIFFERS.items() for route in (*routes, "GET /p/{project}/judge")]
 FILES = {
     "compare": ("teas.csv", TEAS), "screen": ("bees.ris", bees(5).encode()),
     "grade": ("case.csv", b"query,docid,text\nred tea,a,Assam\nblack tea,b,with bergamot\n"),
@@ -96,9 +97,8 @@ def test_the_address_of_every_form_can_be_opened_again(owner):
         assert again.status_code == 200 or owner.get(place.partition("#")[0]).status_code == 200, form
 
 
-@pytest.mark.parametrize("route", MATRIX)
-@pytest.mark.parametrize("kind", FILES)
-def test_every_route_with_every_visitor(route, kind, app, store, owner):
+@pytest.mark.parametrize(("kind", "route"), [*(("compare", route) for route in MATRIX), *OTHER_ROUTES])
+def test_every_route_with_every_visitor(kind, route, app, store, owner):
     project, elsewhere = (new_project(owner, kind, [FILES[kind]]).split("/")[2] for _ in range(2))
     judge = store.judge_of(ann := store.add_judge(project, "ann"))
     tokens = {"nobody": None, "judge": ann, "other": store.add_judge(elsewhere, "ann"), "owner": store.add_owner()}
@@ -114,23 +114,6 @@ def test_every_route_with_every_visitor(route, kind, app, store, owner):
         if status in (401, 403):
             assert [store.projects(), store.answers(project), store.judges(project)] == before, visitor
             assert not any(word in answer.text.lower() for word in ("assam", "pollen", "bergamot")), visitor
-
-
-@pytest.mark.parametrize(
-    ("visitor", "statuses"),
-    [("nobody", (401, 401)), ("judge", (403, 403)), ("other", (403, 403)), ("owner", (422, 303))],
-)
-def test_only_the_owner_trains(visitor, statuses, app, store, owner):
-    files = [("docs.csv", b"query,docid\ntea,d1\n")]
-    project, elsewhere = (new_project(owner, "grade", files).split("/")[2] for _ in range(2))
-    tokens = {
-        "judge": store.add_judge(project, "ann"),
-        "other": store.add_judge(elsewhere, "ann"),
-        "owner": store.add_owner(),
-    }
-    client = PageClient(app, tokens.get(visitor))
-    path = f"/p/{project}/train"
-    assert (client.post(path).status_code, client.get(path).status_code) == statuses
 
 
 @pytest.mark.thin(3)

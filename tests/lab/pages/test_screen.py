@@ -14,7 +14,7 @@ import pytest
 from corank_lab.pages.app import create_app
 from corank_lab.pages.markup import highlight
 from corank_lab.records.records import read_records
-from corank_lab.screening.reporting.certificate import verify
+from corank_lab.screening.certificate import verify
 from helpers.pages import PageClient, answers_of_judges, fields, words
 from helpers.reviews import bees, with_duplicate
 from helpers.stores import open_new
@@ -26,7 +26,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def store(request, tmp_path):
     with open_new(request.param, tmp_path) as opened:
         yield opened

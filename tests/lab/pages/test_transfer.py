@@ -19,7 +19,7 @@ from helpers.stores import open_new
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def store(request, tmp_path):
     with open_new(request.param, tmp_path) as opened:
         yield opened

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.options import ColumnOptions, Data, Force, Json, ModelFile
+from corank.cli.options import ColumnOptions, Data, Json, ModelFile
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -25,12 +24,8 @@ def explain(
     ],
     top: Annotated[int | None, typer.Option(min=1, help="Number of contributions to list.  [default: 10]")] = None,
     as_json: Json = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="PNG or SVG file for a plot.", dir_okay=False, metavar="FILE")
-    ] = None,
     *,
     columns: ColumnOptions,
-    force: Force = False,
 ) -> None:
     """
     Explain why a model scores one row above another.
@@ -42,15 +37,10 @@ def explain(
     from corank.cli.learn.models import last_step, load_ranker, preferred_layout
     from corank.cli.rows import read_rows
     from corank.data.column_roles import column_name
-    from corank.data.durable.atomic import require_place
     from corank.data.routing import columns_were_checked
     from corank.errors import InputError
     from corank.models.labels import LabelRanker
 
-    if plot is not None:
-        if plot.suffix.lower() not in (".png", ".svg"):
-            raise InputError(f"--plot is {str(plot)!r}; pass a file name that ends in .png or .svg.")
-        require_place(plot, overwrite=force)
     fitted = load_ranker(model, data)
     ranker = fitted.ranker
     if isinstance(last_step(ranker), LabelRanker):
@@ -64,14 +54,10 @@ def explain(
             ranker, rows.X, chosen, qid=rows.qid, row_names=_called(pair, rows, chosen), first_row=1,
             names=rows.names or fitted.names or [column_name(j) for j in range(rows.X.shape[1])],
         )  # fmt: skip
-    if plot is not None:
-        _draw(explanation, plot, top or SHOWN, force)
     if as_json:
         print_json("explain", _fields(explanation, top))
     else:
         _print(explanation, top or SHOWN)
-        if plot is not None:
-            typer.echo(f"wrote {plot}")
 
 
 def _rows_of(pair: tuple[str, str], rows: Dataset, source: str) -> tuple[int, int]:
@@ -137,16 +123,3 @@ def _fields(explanation: Explanation, top: int | None) -> dict[str, Any]:
         "pair": explanation.pair, "scores": explanation.scores, "difference": explanation.difference,
         "n_terms": len(explanation.names), "contributions": terms,
     }  # fmt: skip
-
-
-def _draw(explanation: Explanation, path: Path, top: int, force: bool) -> None:
-    from corank.data.durable.atomic import atomic_file
-    from corank.errors import import_extra
-
-    import_extra("matplotlib", "report")
-    from matplotlib.figure import Figure  # without pyplot, which has global state
-
-    figure = Figure(figsize=(6.4, 1.4 + 0.28 * min(top + 1, len(explanation.names))), layout="constrained")
-    explanation.plot(figure.subplots(), top)
-    with atomic_file(path, overwrite=force) as scratch:
-        figure.savefig(scratch, format=path.suffix[1:].lower(), dpi=130)

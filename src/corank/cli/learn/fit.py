@@ -11,7 +11,6 @@ import typer
 from corank.cli.imports import import_scikit_learn
 from corank.cli.options import (
     Assignments,
-    Config,
     Data,
     Force,
     Json,
@@ -52,10 +51,7 @@ class FitOptions:
     ] = None
     loop: Annotated[
         str | None,
-        typer.Option(
-            help="Distribution of sampled pairs, uniform over: pairs, query (queries first), rows (rows first); or a "
-            "loop of sofia-ml: rank = rows, query-norm-rank = query, roc = pairs of all rows."
-        ),
+        typer.Option(help="Distribution of sampled pairs: uniform over pairs, query (first) or rows (first)."),
     ] = None
     eta: Annotated[str | None, typer.Option(help="Learning rate: pegasos, constant, sqrt, adagrad.")] = None
     mix: Annotated[float | None, typer.Option(help="Weight of regression, 0 (ranking only) to 1.")] = None
@@ -92,7 +88,6 @@ class FitOptions:
             metavar="ADDRESS",
         ),
     ] = None
-    config: Config = None
     as_json: Json = False
     force: Force = False
 

@@ -28,7 +28,6 @@ from corank.base.contract import check_parameters
 from corank.cli.imports import import_lightgbm
 from corank.cli.learn.fit import FitOptions
 from corank.cli.learn.models import (
-    IGNORE_QUERIES,
     Features,
     build_ranker,
     find_ranker,
@@ -43,10 +42,10 @@ from corank.cli.options import INTERRUPTED, ColumnOptions
 from corank.cli.output import emit
 from corank.cli.rows import read_preferences, read_rows, row_names
 from corank.data.column_roles import column_name, list_names
+from corank.data.columns import MissingValues
 from corank.data.durable.atomic import require_place
 from corank.data.io.read import detect_format
-from corank.data.io.store.header import HEADER
-from corank.data.missing import MissingValues
+from corank.data.io.store_header import HEADER
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.data.rows import count_missing
@@ -140,9 +139,6 @@ def build_model(options: FitOptions) -> ModelSpec:
         "coupling": ("--coupling", options.coupling),
         "views": ("--views", None if options.views is None else parse_views(options.views)),
     }
-    for option, value in (("--scale", options.scale), ("--prior", options.prior)):
-        if value is not None and options.loop in IGNORE_QUERIES:
-            raise InputError(f"{option} works within queries, which --loop {options.loop} ignores; remove one of them.")
     prior = None if options.prior is None else parse_features(options.prior, "--prior")
     ranker = build_ranker(kind, parameters, options.assignments or [], options.seed)
     # a wrong value is reported before a large file is read
@@ -208,9 +204,8 @@ def read_data(options: FitOptions, model: ModelSpec) -> TrainingData:
 
 
 def _columns(options: FitOptions) -> ColumnOptions:
-    qid = "none" if options.loop in IGNORE_QUERIES else options.columns.qid
     judges = "keep" if options.pairs is not None else options.columns.judges
-    return replace(options.columns, qid=qid, judges=judges)
+    return replace(options.columns, judges=judges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,7 +372,7 @@ def fit_partitioned(model: Any, options: FitOptions) -> tuple[dict[str, Any], st
     from corank.deploy.distributed import Parts, fit_parts
 
     need_all_rows: Mapping[str, object] = {
-        "--prior": options.prior, "--loop": options.loop in IGNORE_QUERIES, "--qid none": options.columns.qid == "none",
+        "--prior": options.prior, "--qid none": options.columns.qid == "none",
         "--pairs": options.pairs, "--valid": options.valid,
     }  # fmt: skip
     if option := next((name for name, value in need_all_rows.items() if value not in (None, False)), None):

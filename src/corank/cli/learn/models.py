@@ -23,20 +23,8 @@ if TYPE_CHECKING:
     from corank.base.base import Ranker
     from corank.models.labels import LabelRanker
 
-LOOPS = {
-    "pairs": ("pairs", "pairs"),
-    "query": ("equal", "pairs"),
-    "rows": ("pairs", "rows"),
-    "roc": ("pairs", "pairs"),
-    "rank": ("pairs", "rows"),
-    "query-norm-rank": ("equal", "pairs"),
-    "combined-roc": ("pairs", "pairs"),
-    "combined-ranking": ("pairs", "rows"),
-}
-"""Parameters `query_weight` and `draw` for each --loop: corank's own three names, then the loops of sofia-ml."""
-
-IGNORE_QUERIES = ("roc", "combined-roc")
-"""Loops of sofia-ml that compare rows of different queries."""
+LOOPS = {"pairs": ("pairs", "pairs"), "query": ("equal", "pairs"), "rows": ("pairs", "rows")}
+"""Parameters `query_weight` and `draw` for each --loop."""
 
 GAP = 4
 """Trailing absent columns suggest a file with fewer features if there are `GAP` times as many as in any other gap."""
@@ -207,11 +195,7 @@ def parse_loop(loop: str | None) -> tuple[str | None, str | None]:
     if loop is None:
         return None, None
     if loop not in LOOPS:
-        alike: dict[object, list[str]] = {}
-        for name, law in LOOPS.items():
-            alike.setdefault((law, name in IGNORE_QUERIES), []).append(name)
-        shown = {name: " or ".join(names) for names in alike.values() for name in names}
-        raise InputError(f"--loop {loop!r} is unknown; {suggest_names(loop, shown)}.")
+        raise InputError(f"--loop {loop!r} is unknown; {suggest_names(loop, list(LOOPS))}.")
     return LOOPS[loop]
 
 

@@ -19,11 +19,11 @@ from sklearn.pipeline import Pipeline
 
 from corank._moved import old_parameters
 from corank.base.contract import check_parameters, install, named_columns, warn_of_useless_coupling
-from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.kernels.basis import FeatureMap, stack_features
 from corank.base.pairs import Moments
-from corank.base.query_scaler import QueryScaler
-from corank.core.rows.scaled import ScaledRows
-from corank.core.sums.bins import ExactSum
+from corank.base.transformers import QueryScaler
+from corank.core.exact_sums import ExactSum
+from corank.core.rows.access import ScaledRows
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.deploy.distributed.parts import Parts
@@ -32,12 +32,11 @@ from corank.deploy.distributed.tasks import WholeQueries, laid_out_for
 from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.models.rls import CoRankRLS, PairSums, RankRLS
-from corank.models.rls.accuracy import ErrorScales, LeaveOutScores
 from corank.models.rls.frame import ComparedRows, ScoredRows
 from corank.models.rls.least_squares import LeastSquares
-from corank.models.rls.leave_out import views_out
-from corank.models.rls.selection import EVIDENCE
+from corank.models.rls.leave_out import ErrorScales, LeaveOutScores, views_out
 from corank.models.rls.spectrum import Ridge
+from corank.models.rls.systems import EVIDENCE
 from corank.parameters import rng_of
 
 Floats = NDArray[np.float64]
@@ -75,14 +74,16 @@ def fit_parts(
     if not isinstance(parts, Parts):
         parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid, verbose=verbose)
     named = named_columns(parts.n_features, parts.feature_names)
-    if scaler is None:
-        record, factors = _fit(ranker, parts)
-        notes = named
-    else:
-        scaler_notes, notes = {**named, "n_queries_": parts.n_queries}, named_columns(parts.n_features)
-        record, factors = _fit(ranker, parts.scaled(install(copy(scaler), None, scaler_notes)))
-        install(scaler, None, scaler_notes)
-    install(ranker, record, notes if factors is None else {**notes, "column_scale_": factors})
+    scaled, notes = None, named
+    if scaler is not None:
+        scaled = install(copy(scaler), None, {**named, "n_queries_": parts.n_queries})
+        parts, notes = parts.scaled(scaled), named_columns(parts.n_features)
+    record, factors = _fit(ranker, parts)
+    learnt = install(copy(ranker), record, notes if factors is None else {**notes, "column_scale_": factors})
+    # only assignments from here on, so that an interrupt leaves the old model or the new one
+    if scaler is not None:
+        scaler.__dict__ = vars(scaled)
+    ranker.__dict__ = vars(learnt)
     return model
 
 

@@ -38,7 +38,7 @@ from corank.deploy.export.scorers import (
     TreeScorer,
     add,
 )
-from corank.errors import InputError, suggest_names
+from corank.errors import InputError, suggest_names, warn
 from corank.models.auto import AutoRanker
 from corank.models.gp.ep.process import ProcessMixture, ProcessRanker
 from corank.models.lambdarank import LambdaRank
@@ -141,13 +141,16 @@ def _scorer(model: Any, calibrated: bool, has_prior: bool = False) -> Scorer:
         correction = _scorer(model.ranker_, calibrated, has_prior=True)
         return add([(model.slope_, _scorer(model.prior_ranker_, calibrated)), (1.0, correction)])
     if isinstance(model, AutoRanker):
-        if not model.scores_rows_alone:
-            raise InputError(
-                "members of this AutoRanker see ranks of columns inside the query, which an engine does not compute; "
-                "fit again with deploy set to the target, or with candidates that do not see ranks."
+        reads_ranks = getattr(model, "reads_ranks_", np.zeros(len(model.members_), dtype=bool))
+        if reads_ranks.all():
+            raise _by_query("an AutoRanker whose members all see ranks", "AutoRanker(deploy=...)")
+        if reads_ranks.any():
+            warn(
+                "members of this AutoRanker that see ranks of columns inside the query are left out, as an engine does "
+                "not compute them; fit again with deploy set to the target."
             )
-        factors = zip(model.weights_ / model.scales_, model.members_, strict=True)
-        return add([(float(c), _scorer(member, calibrated, has_prior=True)) for c, member in factors])
+        factors = zip(model.weights_ / model.scales_, model.members_, reads_ranks, strict=True)
+        return add([(float(c), _scorer(member, calibrated, has_prior=True)) for c, member, by in factors if not by])
     if isinstance(model, ColumnMean):
         return _column_mean(model)
     if isinstance(model, LambdaRank):

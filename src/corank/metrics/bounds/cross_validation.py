@@ -155,6 +155,48 @@ def ranking_distance(scores: ArrayLike, others: ArrayLike, qid: ArrayLike) -> fl
     return float(_distances(scores, others, qid).mean())
 
 
+class DistanceScorer:
+    """
+    A scorer that chooses models by their errors on held-out queries and by D on unjudged queries.
+
+    The score is minus the error of the model of a fold, minus the distance to it of the model of all judged queries:
+    the mean over folds is minus the `cv_bound` without its widths. Pass it as ``metric`` of `corank.QuerySearchCV`,
+    with the judged queries of that search and `unjudged`, a pair (X, qid).
+
+    >>> from corank import QuerySearchCV, RankRLS, make_ranking
+    >>> data, more = make_ranking(12, random_state=0), make_ranking(40, random_state=1)
+    >>> by_distance = DistanceScorer(data.X, data.y, data.qid, (more.X, more.qid))
+    >>> search = QuerySearchCV(RankRLS(), {"alpha": [0.01, 1.0, 100.0]}, metric=by_distance)
+    >>> search.fit(data.X, data.y, qid=data.qid).best_params_
+    {'alpha': 100.0}
+    """
+
+    def __init__(self, X: Any, y: ArrayLike, qid: ArrayLike, unjudged: tuple[Any, ArrayLike]) -> None:
+        self._judged, (self._others, self._queries) = (X, y, qid), _unscored(unjudged)
+        self._ranks: dict[str, Floats] = {}  # of the model of all judged queries, by its parameters
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike) -> float:
+        """Score a model that was fitted without the queries of X."""
+        params = repr(sorted(estimator.get_params().items()))
+        if params not in self._ranks:
+            self._ranks[params] = self._rank(fit_with_qid(estimator, *self._judged))
+        distances = list_distances(self._ranks[params], self._rank(estimator), self._queries)
+        errors, _ = list_errors(predict_with_qid(estimator, X, qid), np.asarray(y, dtype=np.float64), np.asarray(qid))
+        return -float(errors.mean()) - float(distances.mean())
+
+    def _rank(self, model: Any) -> Floats:
+        queries = self._queries
+        return mean_ranks(predict_with_qid(model, self._others, queries.ids[queries.codes]), queries)
+
+    def get_metadata_routing(self) -> Any:
+        """Request `qid` from scikit-learn."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="qid", alias=True)
+        return request
+
+
 def _distances(scores: ArrayLike, others: ArrayLike, qid: ArrayLike) -> Floats:
     first, second = as_numbers(scores, "scores", "score"), as_numbers(others, "others", "score")
     if len(first) != len(second) or not len(first) or not np.isfinite([first, second]).all():

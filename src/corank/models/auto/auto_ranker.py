@@ -9,7 +9,7 @@ The candidates with a weight are then fitted to all judgements, and the score of
 
 w_m and s_m are fixed by ``fit``. The score of a row does not depend on the other rows of a call of ``predict``, unless
 a member sees columns as ranks inside the query. Such members join only if the average with them is better on left-out
-queries by a standard error.
+queries by half a standard error. Without query ids they are left out of the sum.
 
 With a prior s₀, candidate m learns f_m = c_m s₀ + g_m, with c_m the least-squares slope of the judgements on the prior
 (see `corank.base.priors`), and s₀ is a candidate by itself. The sum is divided by the total factor of s₀, so that
@@ -19,21 +19,18 @@ again f = s₀ + g.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from corank.base.base import Ranker
 from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
-from corank.base.priors import ColumnMean
-from corank.data.queries import Queries
+from corank.data.queries import Queries, qid_of_index
 from corank.data.ranking import RankingData
 from corank.data.routing import how_to_pass_qid
 from corank.data.rows import with_names
@@ -43,19 +40,18 @@ from corank.errors import InputError, suggest_names, warn
 from corank.metrics import parse_metric
 from corank.metrics.significance import few_note
 from corank.models.auto.averaging import choose_weights
-from corank.models.auto.candidates import chosen_candidates, deployable, export_targets, n_columns, ranks_inside
+from corank.models.auto.candidates import chosen_candidates, deployable, export_targets, ranks_inside
 from corank.models.auto.leaderboard import CandidateTable, interval
 from corank.models.auto.left_out import (
     ONE_QUERY,
     SHARED_ROWS,
     ValidationFolds,
-    inside_deviation,
     is_constant_inside,
     spread_inside,
 )
+from corank.models.auto.members import Member, add_up_alike, column_importances
 from corank.models.auto.trials import Trial, Trials
 from corank.models.auto.unjudged import TREATMENTS, treat_unjudged
-from corank.models.rls import RankRLS
 from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
 from corank.progress import progress
 
@@ -66,11 +62,9 @@ MIN_QUERIES = 10
 
 # parts of the queries, and random weightings of them, for the estimate, where each part has its own choice of weights
 _NESTED_PARTS, _NESTED_REPEATS = 5, 1
-# rows on which importances of columns are measured
-_IMPORTANCE_ROWS = 100
 # the average with members that see ranks is tried if their best correlation with the grades is at most this far below
 # that of others, and chosen if it is better by this number of standard errors
-_NEAR, _ERRORS = 0.05, 1.0
+_NEAR, _ERRORS = 0.05, 0.5
 # smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
 _CONTRADICTED = 1e-6
 
@@ -98,8 +92,11 @@ class AutoRanker(Ranker):
     Average of the rankers that rank left-out queries best; the default of ``corank fit``.
 
     It tries the mean of all columns, the best single column, linear, Gaussian and Laplacian least squares with several
-    penalties, logistic pairs and boosted trees, in order of cost and on the same judged queries. It then averages them
-    with weights chosen on the left-out queries. The fewer judged queries, the closer the weights are to equal.
+    penalties, and boosted trees, in order of cost and on the same judged queries. It then averages them with weights
+    chosen on the left-out queries. The fewer judged queries, the closer the weights are to equal.
+
+    Least squares on the rank of each column inside its query join the average only if left-out queries speak for them.
+    ``predict`` then takes `qid` and all rows of each query, and `summary` says so; without `qid`, they are left out.
 
     Parameters
     ----------
@@ -272,15 +269,15 @@ class AutoRanker(Ranker):
         X, prior
             As in `Ranker.predict`.
         qid : array-like of shape (n_rows,), optional
-            One query id per row, with all rows of each query. Needed only if members see ranks (`reads_ranks_`); None
-            then ranks all rows as one query, with a warning.
+            One query id per row, with all rows of each query. Used only if members see ranks (`reads_ranks_`); None
+            then leaves them out, with a warning.
 
         Returns
         -------
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
-        return self._add_prior(self._score_queries(X, qid), prior)
+        return self._add_prior(self._score_queries(X, qid_of_index(X, qid)), prior)
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
         return self.predict(X, qid, prior=prior)
@@ -304,14 +301,16 @@ class AutoRanker(Ranker):
 
     def _parts(self, X: Any, qid: ArrayLike | None) -> list[tuple[Ranker, float, Any]]:
         """Return each member, its factor and the rows as it sees them."""
-        seen, factors = [self._named_rows(X)] * len(self.members_), self.weights_ / self.scales_
-        if hasattr(self, "reads_ranks_"):
-            rows = self._checked_rows(X)
-            if qid is None and len(rows) > 1:
-                warn(f"qid was not given, so AutoRanker ranks all rows as one query; {how_to_pass_qid()}.")
+        named, factors = self._named_rows(X), (self.weights_ / self.scales_).tolist()
+        if not hasattr(self, "reads_ranks_"):
+            return [(member, factor, named) for member, factor in zip(self.members_, factors, strict=True)]
+        rows, ranks = self._checked_rows(X), None
+        if qid is not None or self.reads_ranks_.all():
             ranks = ranks_inside(rows, Queries.of(qid, len(rows)))
-            seen = [ranks if reads else rows for reads, rows in zip(self.reads_ranks_, seen, strict=True)]
-        return list(zip(self.members_, factors.tolist(), seen, strict=True))
+        elif len(rows) > 1:
+            warn(f"qid was not given, so members that see ranks inside the query are left out; {how_to_pass_qid()}.")
+        parts = zip(self.members_, factors, self.reads_ranks_.tolist(), strict=True)
+        return [(member, c, ranks if reads else named) for member, c, reads in parts if ranks is not None or not reads]
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         if hasattr(self, "coef_"):
@@ -330,7 +329,8 @@ class AutoRanker(Ranker):
 
     def _check_state(self) -> None:
         """Raise if a loaded model has members of other columns, or weights that do not belong to them."""
-        if not len(self.members_) == len(self.weights_) == len(self.scales_):
+        lengths = {len(part) for part in (self.members_, self.weights_, self.scales_)}
+        if len(lengths | {len(getattr(self, "reads_ranks_", self.members_))}) > 1:
             raise InputError("weights_ and scales_ must have one number for each of members_")
         if any(member.n_features_in_ != self._n_columns for member in self.members_):
             raise InputError(f"members_ are not all of {self._n_columns} features")
@@ -383,7 +383,7 @@ class AutoRanker(Ranker):
         if hasattr(self, "unjudged_"):
             words += f" {self.unjudged_}"
         if not self.scores_rows_alone:
-            words += " Members see ranks of columns inside the query: predict needs qid and all rows of each query."
+            words += " Members see ranks of columns inside the query: pass qid and all rows of each query to predict."
         if self.skipped_:
             words += f" Not tried: {'; '.join(self.skipped_)}."
         return words
@@ -456,8 +456,8 @@ def _combined(
     advance: Callable[[int], Any],
 ) -> FittedAutoRanker:
     """Fit the candidates with a weight to all judgements; fold linear ones into one if there are no others."""
-    data, members, kept, scales, seconds = work.data, [], [], [], board.seconds.copy()
-    reads_ranks: list[bool] = []
+    data, seconds = work.data, board.seconds.copy()
+    members: list[Member] = []
     # total factor of the prior
     slope = 0.0
     for i in np.flatnonzero(weights):
@@ -468,103 +468,23 @@ def _combined(
             continue
         seen = work.seen_by(candidate)
         model, own_slope, time_of_fit = seen.fit_all(trials[i], advance)
-        reads_ranks.append(candidate.by_ranks)
         if spreads is None:
             scale = spread_inside(data, model._score_rows(with_names(seen.data.X, seen.data.names)))
         else:
             scale = spreads[i]
-        members.append(model)
-        kept.append(weights[i])
-        scales.append(scale)
+        members.append(Member(model, weights[i], scale, candidate.by_ranks))
         slope += weights[i] * own_slope / scale
         seconds[i] += time_of_fit
     if data.prior is not None:
         # f = s₀ + g; a prior that the judgements contradict nearly vanishes
-        scales = [scale * max(slope, _CONTRADICTED) for scale in scales]
-    parts = [
-        (*part, reads)
-        for reads in sorted(set(reads_ranks))
-        for part in zip(*add_up_alike(*_of_kind(reads, reads_ranks, members, kept, scales)), strict=True)
-    ]
-    members, kept, scales, reads_ranks = map(list, zip(*parts, strict=True)) if parts else ([], [], [], [])
-    factors = np.array(kept) / np.array(scales)
-    coef = None
-    if not any(reads_ranks) and all(hasattr(member, "coef_") for member in members):
-        coef = sum((c * member.coef_ for c, member in zip(factors, members, strict=True)), np.zeros(data.n_features))
+        members = [member._replace(scale=member.scale * max(slope, _CONTRADICTED)) for member in members]
+    members = add_up_alike(members)
+    reads_ranks, coef = np.array([member.by_ranks for member in members], dtype=bool), None
+    if not reads_ranks.any() and all(hasattr(member.ranker, "coef_") for member in members):
+        coef = sum((member.factor * member.ranker.coef_ for member in members), np.zeros(data.n_features))
     return FittedAutoRanker(
-        members, np.array(kept), np.array(scales), replace(board, seconds=seconds).sorted(), estimate,
-        tuple(work.skipped), coef, np.array(reads_ranks) if any(reads_ranks) else None,
-        column_importances=_importances(members, factors, reads_ranks, data),
+        [member.ranker for member in members], np.array([member.weight for member in members]),
+        np.array([member.scale for member in members]), replace(board, seconds=seconds).sorted(), estimate,
+        tuple(work.skipped), coef, reads_ranks if reads_ranks.any() else None,
+        column_importances=column_importances(members, data),
     )  # fmt: skip
-
-
-def _of_kind(reads: bool, reads_ranks: list[bool], *lists: list[Any]) -> list[list[Any]]:
-    """Return what belongs to the members that see ranks, or to those that do not."""
-    return [[item for item, own in zip(items_, reads_ranks, strict=True) if own is reads] for items_ in lists]
-
-
-def add_up_alike(
-    members: list[Ranker], weights: list[float], scales: list[float]
-) -> tuple[list[Ranker], list[float], list[float]]:
-    """Add up members that are linear, or have the same kernel and basis rows: the same scores in less time."""
-    groups: list[list[int]] = []
-    for k, member in enumerate(members):
-        home = next((group for group in groups if _is_like(members[group[0]], member)), None)
-        if home is None:
-            groups.append([k])
-        else:
-            home.append(k)
-    sums: list[tuple[Ranker, float, float]] = []
-    for group in groups:
-        # coefficients of ColumnMean cannot be set
-        first = next((k for k in group if not isinstance(members[k], ColumnMean)), None)
-        if len(group) == 1 or first is None:
-            sums += [(members[k], weights[k], scales[k]) for k in group]
-            continue
-        total, name = sum(weights[k] for k in group), "coef_" if hasattr(members[first], "coef_") else "dual_coef_"
-        item = copy(members[first])
-        setattr(item, name, sum((weights[k] / scales[k] / total) * getattr(members[k], name) for k in group))
-        if hasattr(item, "intercept_"):
-            item.intercept_ = 0.0
-        sums.append((item, total, 1.0))
-    return [part[0] for part in sums], [part[1] for part in sums], [part[2] for part in sums]
-
-
-def _is_like(a: Ranker, b: Ranker) -> bool:
-    if hasattr(a, "coef_") or hasattr(b, "coef_"):
-        return hasattr(a, "coef_") and hasattr(b, "coef_")
-    if not (isinstance(a, RankRLS) and isinstance(b, RankRLS)) or a.basis_ is None or b.basis_ is None:
-        return False
-    factors = (getattr(model, "column_scale_", None) for model in (a, b))
-    return a.basis_.is_like(b.basis_) and np.array_equal(*factors)  # type: ignore[arg-type]
-
-
-def _importances(members: list[Ranker], factors: Floats, reads_ranks: list[bool], data: RankingData) -> Floats | None:
-    """
-    Return the deviation inside queries of the change of scores if a column is replaced by its mean, with sum 1.
-
-    It is |weight| · deviation of linear members. Measured on whole queries up to about `_IMPORTANCE_ROWS` rows.
-    """
-    if sparse.issparse(data.X) or not members:
-        return None
-    judged = data.queries.codes[data.scored_rows] if data.pairs is None else data.queries.codes[data.pairs[:, 0]]
-    sizes = np.diff(data.queries.starts)
-    queries = np.unique(judged)
-    queries = queries[: max(1, int(np.searchsorted(np.cumsum(sizes[queries]), _IMPORTANCE_ROWS, "right")))]
-    rows = np.flatnonzero(np.isin(data.queries.codes, queries))[: 10 * _IMPORTANCE_ROWS]
-    X, lists = np.array(data.X[rows], dtype=np.float64), np.unique(data.queries.codes[rows], return_inverse=True)[1]
-
-    def score() -> Floats:
-        named = with_names(X, data.names)
-        ranks = ranks_inside(X, Queries.of(lists, len(X))) if any(reads_ranks) else None
-        parts = zip(factors, members, reads_ranks, strict=True)
-        return np.asarray(sum(c * member._score_rows(ranks if reads else named) for c, member, reads in parts))
-
-    before, result = score(), np.zeros(n_columns(data))
-    for j in range(len(result)):
-        kept = X[:, j].copy()
-        if np.ptp(kept) > 0.0:
-            X[:, j] = kept.mean()
-            result[j] = inside_deviation(before - score(), lists)
-            X[:, j] = kept
-    return np.asarray(result / (result.sum() or 1.0))

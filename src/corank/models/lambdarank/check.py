@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.inputs import as_numbers, as_scores
+from corank.data.inputs import as_scores
 from corank.errors import InputError
 from corank.models.lambdarank.lambdas import Lambda
 from corank.parameters import check_values, integer, rng_of, seed
@@ -31,8 +31,6 @@ _SMOOTH = 1e-3
 _DRAWS = 100
 # intervals of a line, the number of them that are searched further, and the width at which the search ends
 _INTERVALS, _SUSPECTS, _NARROW = 200, 6, 1e-7
-# step of the finite differences of a potential, and the relative error above which its gradient is not λ
-_POTENTIAL_STEP, _WRONG = 1e-4, 1e-5
 
 # Lobatto's rule of eight points: the ends, and the roots of the derivative of the seventh Legendre polynomial
 _LEGENDRE = np.polynomial.Legendre.basis(7)
@@ -91,14 +89,12 @@ class LambdaField:
         columns = [(self(scores + e) - self(scores - e)) / (2.0 * step) for e in step * np.eye(self.n)]
         return np.array(columns).T
 
-    def smooth_points(
-        self, n_points: int, rng: np.random.Generator, step: float = _STEP
-    ) -> Iterator[tuple[Floats, Floats]]:
-        """Yield random scores, none of them within `step` of a kink, and the Jacobian there."""
+    def smooth_points(self, n_points: int, rng: np.random.Generator) -> Iterator[tuple[Floats, Floats]]:
+        """Yield random scores, none of them within a step of a kink, and the Jacobian there."""
         for _ in range(n_points):
             for _ in range(_DRAWS):
                 s = rng.normal(size=self.n)
-                item, other = self.jacobian(s, step), self.jacobian(s, 0.5 * step)
+                item, other = self.jacobian(s), self.jacobian(s, 0.5 * _STEP)
                 if np.abs(item - other).max() <= _SMOOTH * (1.0 + np.abs(item).max()):
                     yield s, item
                     break
@@ -195,64 +191,6 @@ def _narrow(value_at: Callable[[float], Floats], low: float, high: float) -> tup
         low, high = low + k * quarter, low + (k + 2) * quarter
         f = [f[k], value_at(low + 0.5 * quarter), f[k + 1], value_at(low + 1.5 * quarter), f[k + 2]]
     return low, high
-
-
-@dataclass(frozen=True, eq=False)
-class Potential:
-    """
-    The cost whose negative gradient is λ, for one query; it is zero at zero scores. Call it with scores.
-
-    error: Largest difference between λ and finite differences of the cost at random scores, relative to the largest λ.
-    path_error: Largest difference between the decrease of the cost and the work along the straight path between random
-        scores, relative to the length of the path times the largest λ. It detects λ that are gradients of a different
-        cost in each order of the rows.
-    """
-
-    name: str  # the λ
-    labels: Floats  # grades of the query
-    error: float
-    path_error: float
-    _field: LambdaField
-
-    def __call__(self, scores: ArrayLike) -> float:
-        """Return the cost of some scores."""
-        s = as_numbers(scores, "scores", "score")
-        if len(s) != len(self.labels) or not np.isfinite(s).all():
-            raise InputError(f"scores is {scores!r}; pass {len(self.labels)} finite scores, one for each label.")
-        return _cost(self._field, s)
-
-
-def lambda_cost(lambdas: Any, labels: ArrayLike, *, n_points: int = 10, random_state: Any = 0) -> Potential:
-    """Rebuild the cost whose negative gradient is λ, and verify it."""
-    check_values({"n_points": n_points, "random_state": random_state}, {"n_points": integer(1), "random_state": seed})
-    field, rng = LambdaField.of(lambdas, labels, 0), rng_of(random_state)
-    points = [s for s, _ in field.smooth_points(n_points, rng, _POTENTIAL_STEP)]
-    values = np.array([field(s) for s in points])
-    size = float(np.abs(values).max()) or 1.0
-    errors = [np.abs(_cost_gradient(field, s) - value).max() / size for s, value in zip(points, values, strict=True)]
-    path_errors = [_path_error(field, s, rng.normal(size=field.n)) / size for s in points]
-    if max(*errors, *path_errors) > _WRONG:
-        what, wrong = ("gradient", errors) if max(errors) > _WRONG else ("decrease along paths", path_errors)
-        where = ", ".join(f"{x:.3g}" for x in points[int(np.argmax(wrong))])
-        raise InputError(
-            f"'{field.lambdas}' has no cost: the {what} of its integral differs from λ by {max(wrong):.2g} of the "
-            f"largest λ at s = ({where}); see check_lambda."
-        )
-    return Potential(str(field.lambdas), field.labels, float(max(errors)), float(max(path_errors)), field)
-
-
-def _cost_gradient(field: LambdaField, scores: Floats) -> Floats:
-    steps = _POTENTIAL_STEP * np.eye(field.n)
-    return np.array([_cost(field, scores - e) - _cost(field, scores + e) for e in steps]) / (2.0 * _POTENTIAL_STEP)
-
-
-def _path_error(field: LambdaField, start: Floats, end: Floats) -> float:
-    gap = _cost(field, start) - _cost(field, end) - field.work(start, end)
-    return abs(gap) / float(np.linalg.norm(end - start))
-
-
-def _cost(field: LambdaField, scores: Floats) -> float:
-    return -field.work(np.zeros(field.n), scores)
 
 
 # treated as zero, relative to the size of λ

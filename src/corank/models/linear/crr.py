@@ -10,17 +10,17 @@ regression, logistic regression or a support vector machine. D. Sculley, Combine
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
-from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.fitted import Predictions
 from corank.models.linear.base import LinearDescent, logistic
-from corank.parameters import Draw, LossName, Missing, QueryWeight, Rate, Rules, Solver, boolean, number, one_of
+from corank.parameters import LossName, Rules, boolean, number
 
 
 def _is_logistic(model: CRR) -> bool:
@@ -30,6 +30,7 @@ def _is_logistic(model: CRR) -> bool:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class CRR(LinearDescent):
     """
     Linear model that both ranks rows and predicts their scores.
@@ -80,64 +81,18 @@ class CRR(LinearDescent):
         **LinearDescent._rules,
         "mix": number(0, 1),
         "fit_intercept": boolean,
-        "missing": one_of(*MISSING),
     }
     _predictions: ClassVar[Predictions] = {
         "predict_proba": lambda model, X: model.predict_proba(X),
     }
 
-    def __init__(
-        self,
-        loss: LossName = "squared",
-        mix: float = 0.5,
-        alpha: float | None = None,
-        *,
-        l1: float = 0.0,
-        query_weight: QueryWeight = "pairs",
-        draw: Draw = "pairs",
-        scale: bool = True,
-        missing: Missing = "mean",
-        solver: Solver = "auto",
-        tol: float = 1e-10,
-        max_iter: int = 100,
-        rate: Rate = "pegasos",
-        eta0: float | None = None,
-        n_steps: int = 100_000,
-        average: bool | None = None,
-        project: bool = False,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.mix = mix
-        self.alpha = alpha
-        self.l1 = l1
-        self.query_weight = query_weight
-        self.draw = draw
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.rate = rate
-        self.eta0 = eta0
-        self.n_steps = n_steps
-        self.average = average
-        self.project = project
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    loss: LossName = "squared"
+    mix: float = 0.5
+    alpha: float | None = None
+    _: KW_ONLY
+    tol: float = 1e-10
+    max_iter: int = 100
+    fit_intercept: bool = True
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:

@@ -19,40 +19,25 @@ with coupled views. This is not in the paper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.contract import MISSING, warn_of_no_agreement
+from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.kernels.views import View, as_views
 from corank.base.pairs import Laplacian
-from corank.base.pairs.factors import query_factors
+from corank.base.pairs.losses import query_factors
 from corank.core.pairs.coupled_descent import Columns
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes
 from corank.models.linear.base import LinearDescent, LinearModel, ViewWeights, factors
-from corank.models.linear.objective import Objective, ObjectiveSample, columns_of_views
-from corank.parameters import (
-    Draw,
-    LossName,
-    QueryWeight,
-    Rate,
-    Rules,
-    Solver,
-    boolean,
-    integer,
-    is_integer,
-    items,
-    none,
-    number,
-    numbers,
-    one_of,
-)
+from corank.models.linear.descent import Objective, ObjectiveSample, columns_of_views
+from corank.parameters import LossName, Rules, boolean, integer, is_integer, items, none, number, numbers
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +52,7 @@ class LinearViewsModel(LinearModel):
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class LCRA(LinearDescent):
     """
     Linear rankers on several views, coupled on unjudged rows; the prediction is their mean.
@@ -141,7 +127,6 @@ class LCRA(LinearDescent):
         "batch": integer(1),
         "unscored_batch": integer(1),
         "fit_intercept": boolean,
-        "missing": one_of(*MISSING),
     }
 
     _shapes: ClassVar[Shapes] = {"view_coefs_": ("views", "all columns")}
@@ -155,66 +140,19 @@ class LCRA(LinearDescent):
         "predict_views": lambda model, X: model.predict_views(X),
     }
 
-    views_: list[View]
-    view_coefs_: Floats
-    view_gap_: float
+    views_: list[View] = field(init=False)
+    view_coefs_: Floats = field(init=False)
+    view_gap_: float = field(init=False)
 
-    def __init__(
-        self,
-        views: Any = 2,
-        coupling: float = 0.1,
-        loss: LossName = "squared",
-        *,
-        mix: float = 0.0,
-        alpha: float | Sequence[float] | None = None,
-        l1: float = 0.0,
-        query_weight: QueryWeight = "pairs",
-        draw: Draw = "pairs",
-        scale: bool = True,
-        missing: str = "mean",
-        solver: Solver = "auto",
-        rate: Rate = "pegasos",
-        eta0: float | Sequence[float] | None = None,
-        n_steps: int = 100_000,
-        batch: int = 1,
-        unscored_batch: int = 1,
-        average: bool | None = None,
-        project: bool = False,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.views = views
-        self.coupling = coupling
-        self.loss = loss
-        self.mix = mix
-        self.alpha = alpha
-        self.l1 = l1
-        self.query_weight = query_weight
-        self.draw = draw
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.rate = rate
-        self.eta0 = eta0
-        self.n_steps = n_steps
-        self.batch = batch
-        self.unscored_batch = unscored_batch
-        self.average = average
-        self.project = project
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    views: Any = 2
+    coupling: float = 0.1
+    loss: LossName = "squared"
+    _: KW_ONLY
+    mix: float = 0.0
+    alpha: float | Sequence[float] | None = None
+    batch: int = 1
+    unscored_batch: int = 1
+    fit_intercept: bool = True
 
     def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
         """
@@ -235,24 +173,17 @@ class LCRA(LinearDescent):
                 )
 
     @property
-    def has_exact_solver(self) -> bool:
-        """Whether the loss is squared."""
-        return self.loss == "squared"
-
-    def view_columns(
-        self, n_features: int, rng: np.random.Generator, names: Sequence[str] | None = None
-    ) -> list[NDArray[np.int64]]:
-        """Return the columns of each view, see `LinearDescent`."""
-        if is_integer(self.views) and n_features < self.views:
-            raise InputError(
-                f"views={self.views} needs one column per view, but X has n_features = {n_features}; pass fewer views."
-            )
-        return _columns(as_views(self.views, n_features, rng, names=names), n_features)
+    def _is_solvable(self) -> bool:
+        return bool(self.loss == "squared")
 
     def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
-        if continues:
-            return columns_of_views(data.X, _columns(self.views_, data.n_features))
-        return super()._layout(data, rng)
+        d = data.n_features
+        if not continues and is_integer(self.views) and d < self.views:
+            raise InputError(
+                f"views={self.views} needs one column per view, but X has n_features = {d}; pass fewer views."
+            )
+        views = self.views_ if continues else as_views(self.views, d, rng, names=data.names)
+        return columns_of_views(data.X, _columns(views, d))
 
     def _objective(self, data: RankingData, continues: bool = False) -> Objective:
         warn_of_no_agreement(data, self.coupling)

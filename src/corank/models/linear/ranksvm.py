@@ -15,7 +15,7 @@ Large-scale linear RankSVM, 2014.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,15 +27,14 @@ from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis, choose_basis, require_choice
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap, choose_basis, require_choice
 from corank.base.kernels.kernel import require_square
 from corank.base.kernels.views import View
-from corank.base.pairs.factors import QUERY_WEIGHTS
+from corank.base.pairs.losses import QUERY_WEIGHTS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.smooth_losses import block_of
 from corank.core.pairs.losses import squared_hinge_loss
-from corank.core.rows.scaled import factors_of
+from corank.core.rows.access import factors_of
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -94,6 +93,7 @@ class RankSVMModel:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class RankSVM(Ranker):
     """
     Large-margin ranker.
@@ -172,38 +172,24 @@ class RankSVM(Ranker):
         ),
     }
 
-    _learns_sizes: bool = False
+    _learns_sizes = False
 
-    coef_: Floats
-    dual_coef_: Floats
-    basis_: Basis
+    coef_: Floats = field(init=False)
+    dual_coef_: Floats = field(init=False)
+    basis_: Basis = field(init=False)
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        kernel: Any = "linear",
-        *,
-        query_weight: QueryWeight = "pairs",
-        n_basis: int | None = None,
-        basis: Any = "random",
-        scale: bool = True,
-        missing: Missing = "mean",
-        tol: float = 1e-10,
-        max_iter: int = 100,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.query_weight = query_weight
-        self.n_basis = n_basis
-        self.basis = basis
-        self.scale = scale
-        self.missing = missing
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float | None = None
+    kernel: Any = "linear"
+    _: KW_ONLY
+    query_weight: QueryWeight = "pairs"
+    n_basis: int | None = None
+    basis: Any = "random"
+    scale: bool = True
+    missing: Missing = "mean"
+    tol: float = 1e-10
+    max_iter: int = 100
+    random_state: Any = None
+    verbose: bool = False
 
     def _check_combinations(self) -> None:
         require_choice(self.basis)

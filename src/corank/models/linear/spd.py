@@ -13,15 +13,15 @@ optimum over all pairs: without a seed, without a learning rate, and independent
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
 
-from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.models.linear.base import LinearDescent
-from corank.parameters import Draw, LossName, Missing, QueryWeight, Rate, Rules, Solver, one_of
+from corank.parameters import LossName
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class SPD(LinearDescent):
     """
     Linear ranker learnt from pairs by stochastic descent or, where that is cheap, by an exact solver.
@@ -113,53 +113,8 @@ class SPD(LinearDescent):
     True
     """
 
-    _rules: ClassVar[Rules] = {**LinearDescent._rules, "missing": one_of(*MISSING)}
-
-    def __init__(
-        self,
-        loss: LossName = "squared_hinge",
-        alpha: float | None = None,
-        *,
-        l1: float = 0.0,
-        query_weight: QueryWeight = "pairs",
-        draw: Draw = "pairs",
-        scale: bool = True,
-        missing: Missing = "mean",
-        solver: Solver = "auto",
-        tol: float = 1e-10,
-        max_iter: int = 100,
-        rate: Rate = "pegasos",
-        eta0: float | None = None,
-        n_steps: int = 100_000,
-        average: bool | None = None,
-        project: bool = False,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.alpha = alpha
-        self.l1 = l1
-        self.query_weight = query_weight
-        self.draw = draw
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.rate = rate
-        self.eta0 = eta0
-        self.n_steps = n_steps
-        self.average = average
-        self.project = project
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    loss: LossName = "squared_hinge"
+    alpha: float | None = None
+    _: KW_ONLY
+    tol: float = 1e-10
+    max_iter: int = 100

@@ -22,15 +22,14 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.base import Ranker
-from corank.base.contract import MISSING, warn_of_no_agreement
+from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
@@ -38,11 +37,11 @@ from corank.base.kernels.views import View, kernels_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes, is_ascending
-from corank.models.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
+from corank.models.pursuit.coupled import RESIDUALS, CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
 from corank.models.pursuit.dictionary import Floats, Target, choose_rows, require_columns, split_views
 from corank.models.pursuit.path import PathValidation, as_n_terms, sum_terms
-from corank.models.pursuit.ranking_pursuit import CO_PURSUIT
-from corank.parameters import QueryWeight, Residual, Rules, one_of
+from corank.models.pursuit.ranking_pursuit import ROWS, Pursuit
+from corank.parameters import Residual, Rules, integer, items, number, one_of
 from corank.progress import progress
 
 
@@ -59,7 +58,8 @@ class FittedCoPursuit:
 
 
 @shared_parameters
-class CoRankingPursuit(Ranker):
+@dataclass(eq=False, repr=False)
+class CoRankingPursuit(Pursuit):
     """
     Sparse rankers on several views that agree on unjudged rows; the prediction is their mean.
 
@@ -128,7 +128,15 @@ class CoRankingPursuit(Ranker):
     True
     """
 
-    _rules: ClassVar[Rules] = {**CO_PURSUIT, "missing": one_of(*MISSING)}
+    _rules: ClassVar[Rules] = {
+        **Pursuit._rules,
+        "views": integer(1) | items,
+        "coupling": number(0, float(np.finfo(np.float64).max)),
+        "search": one_of("joint", "shared"),
+        "split": one_of("columns", "dictionary"),
+        "dictionary": one_of("scored", "all") | ROWS,
+        "residual": one_of(*RESIDUALS),
+    }
 
     _shapes: ClassVar[Shapes] = {"terms_": ("terms", "views"), "term_coefs_": ("terms", "views"), "gains_": ("terms",)}
     _relations: ClassVar[Relations] = {
@@ -142,49 +150,15 @@ class CoRankingPursuit(Ranker):
         "predict_views": lambda model, X: model.predict_views(X),
     }
 
-    terms_: NDArray[np.int64]
-    term_coefs_: Floats
-    views_: list[View]
-    view_bases_: list[Basis]
-
-    def __init__(
-        self,
-        n_basis: int = 50,
-        views: Any = 2,
-        kernel: Any = "gaussian",
-        *,
-        coupling: float = 1.0,
-        search: Literal["joint", "shared"] = "joint",
-        split: Literal["columns", "dictionary"] = "columns",
-        dictionary: Any = 1000,
-        residual: Residual = "shared",
-        query_weight: QueryWeight = "pairs",
-        scale: bool = True,
-        missing: str = "mean",
-        tol: float = 1e-10,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_basis = n_basis
-        self.views = views
-        self.kernel = kernel
-        self.coupling = coupling
-        self.search = search
-        self.split = split
-        self.dictionary = dictionary
-        self.residual = residual
-        self.query_weight = query_weight
-        self.scale = scale
-        self.missing = missing
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.verbose = verbose
+    n_basis: int = 50
+    views: Any = 2
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    coupling: float = 1.0
+    search: Literal["joint", "shared"] = "joint"
+    split: Literal["columns", "dictionary"] = "columns"
+    dictionary: Any = 1000
+    residual: Residual = "shared"
 
     @property
     def _kernels(self) -> list[Any]:

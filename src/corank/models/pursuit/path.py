@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.linalg import solve_triangular
 
 from corank.base.held_out import HeldOut
@@ -112,11 +111,7 @@ def as_n_terms(n_terms: Any, P: int, subject: str) -> int:
 
 
 def sum_terms(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Floats) -> Floats:
-    """
-    Sum the coefficients of terms that refer to the same row.
-
-    numbers (r,): rows, ascending.
-    """
+    """Sum the coefficients of terms that refer to the same row; `numbers` are rows, ascending."""
     out = np.zeros(len(numbers))
     np.add.at(out, np.searchsorted(numbers, indices), coefs)
     return out
@@ -153,26 +148,6 @@ class PathValidation:
         return max(self._stopping.best, 1)
 
 
-class TermContribution(NamedTuple):
-    """Contribution of one chosen row (or column) to a score."""
-
-    chosen: int  # the training row, or the column of X with ``dictionary="columns"``
-    coefficient: float  # its coefficient, summed over the terms that chose it
-    similarity: float  # similarity of the explained row to it, or the row's value in that column
-    contribution: float  # the product of both
-
-
-def term_contributions(chosen: NDArray[np.int64], coefficients: Floats, similarities: Any) -> list[TermContribution]:
-    """List the contributions to a score, largest first."""
-    values = np.asarray(similarities.toarray() if sparse.issparse(similarities) else similarities)[0]
-    contributions = [
-        TermContribution(int(number), float(a), float(k), float(a * k))
-        for number, a, k in zip(chosen, coefficients, values, strict=True)
-        if a != 0.0
-    ]
-    return sorted(contributions, key=lambda item: -item.contribution)
-
-
 FITTINGS = ("basic", "back", "pre")
 
 # share of its squared norm that a column must have outside the span to be chosen, in units of rounding of float64
@@ -182,11 +157,7 @@ _TRIED = 16.0
 
 
 def steps(dictionary: Dictionary, target: Target, squares: Floats, fitting: str) -> Iterator[Step]:
-    """
-    Yield steps until no column is left.
-
-    squares (N,): kᵀL̃k of each column; 0 excludes a column.
-    """
+    """Yield steps until no column is left; `squares` are kᵀL̃k of each column, 0 excludes it."""
     if fitting == "basic":
         return _basic(dictionary, target, squares)
     return _orthogonal(dictionary, target, squares, by_outside=fitting == "pre")
@@ -240,11 +211,7 @@ def _orthogonal(dictionary: Dictionary, target: Target, squares: Floats, by_outs
 
 
 def _without_means(inner: InnerProduct) -> Callable[[Floats], Floats]:
-    """
-    Return a function that centres a column inside queries, if only differences count.
-
-    L̃ ignores these means, but normalising directions would magnify them.
-    """
+    """Return a function that centres columns inside queries: L̃ ignores means, but normalising would magnify them."""
     L = inner.L
     if inner.mix > 0.0 or not isinstance(L, QueryLaplacian):
         return lambda k: k

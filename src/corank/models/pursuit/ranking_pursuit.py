@@ -17,7 +17,7 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,34 +29,31 @@ from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis, Terms
-from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.core.rows.scaled import factors_of
+from corank.base.pairs.losses import QUERY_WEIGHTS
+from corank.core.rows.access import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
-from corank.fitted import Predictions, Relations, Shapes, are_below
-from corank.models.pursuit.coupled import RESIDUALS, SEARCHES
+from corank.fitted import Relations, Shapes, are_below
 from corank.models.pursuit.dictionary import Candidates, Floats, Target, require_columns, without_mean
 from corank.models.pursuit.path import (
     FITTINGS,
     Path,
     PathValidation,
-    TermContribution,
     as_n_terms,
     coefs_of,
     disjoint_paths,
     path_table,
     steps,
     sum_terms,
-    term_contributions,
 )
 from corank.parameters import (
     Fitting,
+    Missing,
     QueryWeight,
     Rules,
     boolean,
     integer,
-    items,
     kernel,
     listing,
     number,
@@ -65,42 +62,38 @@ from corank.parameters import (
 )
 from corank.progress import progress
 
-SPLITS = ("columns", "dictionary")
+ROWS = integer(1) | listing
+"""Allowed row numbers, or a number of rows."""
 
-_ROWS = integer(1) | listing
-_BOTH: Rules = {
-    "n_basis": integer(1),
-    "kernel": kernel,
-    "query_weight": one_of(*QUERY_WEIGHTS),
-    "scale": boolean,
-    "tol": number(0, 1, inside="[)"),
-    "early_stopping": boolean,
-    "validation_fraction": number(0, 1, inside="()"),
-    "n_iter_no_change": integer(1),
-    "random_state": seed,
-    "verbose": boolean,
-}
 
-PURSUIT: Rules = {
-    **_BOTH,
-    "mix": number(0, 1),
-    "fitting": one_of(*FITTINGS),
-    "fit_intercept": boolean,
-    "dictionary": one_of("auto", "scored", "all", "columns") | _ROWS,
-    "n_solutions": integer(1),
-}
-"""Of `RankingPursuit`."""
+@dataclass(eq=False, repr=False)
+class Pursuit(Ranker):
+    """Parameters of both pursuits."""
 
-CO_PURSUIT: Rules = {
-    **_BOTH,
-    "views": integer(1) | items,
-    "coupling": number(0, float(np.finfo(np.float64).max)),
-    "search": one_of(*SEARCHES),
-    "split": one_of(*SPLITS),
-    "dictionary": one_of("scored", "all") | _ROWS,
-    "residual": one_of(*RESIDUALS),
-}
-"""Of `CoRankingPursuit`."""
+    _rules: ClassVar[Rules] = {
+        "n_basis": integer(1),
+        "kernel": kernel,
+        "query_weight": one_of(*QUERY_WEIGHTS),
+        "scale": boolean,
+        "missing": one_of(*MISSING),
+        "tol": number(0, 1, inside="[)"),
+        "early_stopping": boolean,
+        "validation_fraction": number(0, 1, inside="()"),
+        "n_iter_no_change": integer(1),
+        "random_state": seed,
+        "verbose": boolean,
+    }
+
+    _: KW_ONLY
+    query_weight: QueryWeight = "pairs"
+    scale: bool = True
+    missing: Missing = "mean"
+    tol: float = 1e-10
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    random_state: Any = None
+    verbose: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +112,8 @@ class FittedPursuit:
 
 
 @shared_parameters
-class RankingPursuit(Ranker):
+@dataclass(eq=False, repr=False)
+class RankingPursuit(Pursuit):
     """
     A sparse ranker, whose terms are chosen greedily.
 
@@ -193,56 +187,30 @@ class RankingPursuit(Ranker):
     ((400,), 20)
     """
 
-    _rules: ClassVar[Rules] = {**PURSUIT, "missing": one_of(*MISSING)}
+    _rules: ClassVar[Rules] = {
+        **Pursuit._rules,
+        "mix": number(0, 1),
+        "fitting": one_of(*FITTINGS),
+        "fit_intercept": boolean,
+        "dictionary": one_of("auto", "scored", "all", "columns") | ROWS,
+        "n_solutions": integer(1),
+    }
 
     _shapes: ClassVar[Shapes] = {"terms_": ("terms",), "term_coefs_": ("terms",), "gains_": ("terms",)}
     _relations: ClassVar[Relations] = {
         "solutions_ holds terms and coefficients": lambda m: _are_solutions(m),
     }
-    _predictions: ClassVar[Predictions] = {
-        "explain": lambda model, X: [part.contribution for part in model.explain(X[:1])],
-    }
+    intercept_: float = field(init=False)
+    basis_: Basis = field(init=False)
 
-    intercept_: float
-    solutions_: list[dict[str, Any]]
-    basis_: Basis
-
-    def __init__(
-        self,
-        n_basis: int = 50,
-        kernel: Any = "gaussian",
-        mix: float = 0.0,
-        *,
-        fitting: Fitting = "basic",
-        dictionary: Any = "auto",
-        query_weight: QueryWeight = "pairs",
-        scale: bool = True,
-        missing: str = "mean",
-        fit_intercept: bool = True,
-        tol: float = 1e-10,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        n_solutions: int = 1,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_basis = n_basis
-        self.kernel = kernel
-        self.mix = mix
-        self.fitting = fitting
-        self.dictionary = dictionary
-        self.query_weight = query_weight
-        self.scale = scale
-        self.missing = missing
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_solutions = n_solutions
-        self.random_state = random_state
-        self.verbose = verbose
+    n_basis: int = 50
+    kernel: Any = "gaussian"
+    mix: float = 0.0
+    _: KW_ONLY
+    fitting: Fitting = "basic"
+    dictionary: Any = "auto"
+    fit_intercept: bool = True
+    n_solutions: int = 1
 
     @property
     def _learns_from_differences(self) -> bool:  # type: ignore[override]
@@ -336,24 +304,6 @@ class RankingPursuit(Ranker):
         if not hasattr(self, "basis_"):
             return score_columns(rows, sum_terms(np.arange(rows.shape[1]), terms, coefs)) + self.intercept_
         return self.basis_.score(self._scale_rows(rows), sum_terms(self.basis_.numbers, terms, coefs)) + self.intercept_
-
-    def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[TermContribution]:
-        """
-        Split the score of one row into the contributions of the chosen rows, the largest first.
-
-        With `intercept_`, and the prior if there is one, they sum to the score.
-        """
-        row = self._checked_rows(x if np.ndim(x) > 1 else [x])
-        if row.shape[0] != 1:
-            raise InputError(f"x has {row.shape[0]} rows; pass one row.")
-        terms, coefs = self._model(n_terms, solution)
-        if not hasattr(self, "basis_"):
-            chosen = np.unique(terms)
-            return term_contributions(chosen, sum_terms(chosen, terms, coefs), row[:, chosen])
-        numbers = self.basis_.numbers
-        return term_contributions(
-            numbers, sum_terms(numbers, terms, coefs), self.basis_.similarities(self._scale_rows(row)[:])
-        )
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         chosen = self._checked_rows(X)[rows]

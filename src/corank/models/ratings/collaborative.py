@@ -13,7 +13,7 @@ costs O(k² q + k³), or O(k q² + q³) for k > q; new users need no refit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -160,6 +160,7 @@ def _errors(Z: Floats, blocks: list[tuple[NDArray[np.int64], Floats]], alphas: t
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class Collaborative(RatingsRanker):
     """
     Rank items for each of many users from few ratings per user: collaborative filtering by ridge regression.
@@ -229,27 +230,18 @@ class Collaborative(RatingsRanker):
         "random_state": seed,
     }
 
-    item_features_: Floats
-    alpha_: float
-    power_: float
-    alpha_from_: str
+    item_features_: Floats = field(init=False)
+    alpha_: float = field(init=False)
+    power_: float = field(init=False)
+    alpha_from_: str = field(init=False)
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        power: float | None = None,
-        n_basis: int = 100,
-        *,
-        shrink: float = 2.0,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.power = power
-        self.n_basis = n_basis
-        self.shrink = shrink
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    alpha: float | None = None
+    power: float | None = None
+    n_basis: int = 100
+    _: KW_ONLY
+    shrink: float = 2.0
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def _fit_ratings(self, ratings: Any, users: Ids, rng: np.random.Generator) -> FittedRatings:
         alphas = ALPHAS if self.alpha is None else (float(self.alpha),)

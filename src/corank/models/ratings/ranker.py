@@ -80,10 +80,6 @@ class RatingsRanker(Ranker):
     _reads_ids: ClassVar[bool] = True
 
     items_: Ids
-    users_: Ids
-    ratings_: Any
-    item_means_: Floats
-    level_: float
 
     @abstractmethod
     def _fit_ratings(self, ratings: Any, users: Ids, rng: np.random.Generator) -> FittedRatings:

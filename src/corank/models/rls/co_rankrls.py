@@ -17,7 +17,7 @@ Every further alpha costs O(M² r²), every further coupling O(M³ r³), without
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,10 +27,9 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
-from corank.base.kernels.basis import Basis, Terms
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap, Terms
 from corank.base.kernels.views import View, as_views, kernels_of
-from corank.core.rows.scaled import plain
+from corank.core.rows.access import plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -38,11 +37,10 @@ from corank.errors import InputError
 from corank.fitted import Predictions, Relations
 from corank.models.rls.frame import ComparedRows
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
-from corank.models.rls.selection import best, candidates, metric_for
 from corank.models.rls.spectrum import Ridge, ridge_of, solve_one
 from corank.models.rls.summary import PairSums
-from corank.models.rls.systems import FeatureSystem
-from corank.parameters import QueryWeight, Rules, integer, items, listing, none, number
+from corank.models.rls.systems import FeatureSystem, best, candidates, metric_for
+from corank.parameters import Rules, integer, items, listing, none, number
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -65,6 +63,7 @@ class FittedCoRankRLS:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class CoRankRLS(LeastSquares):
     """
     Least-squares rankers on several views, coupled on unjudged rows; the prediction is their mean.
@@ -157,40 +156,12 @@ class CoRankRLS(LeastSquares):
         "predict_views": lambda model, X: model.predict_views(X),
     }
 
-    def __init__(
-        self,
-        views: Any = 2,
-        coupling: float = 0.1,
-        alpha: float | None = None,
-        *,
-        kernel: Any = "linear",
-        alphas: Any = None,
-        couplings: Any = None,
-        metric: str | None = None,
-        n_basis: int | None = None,
-        basis: Any = "random",
-        query_weight: QueryWeight = "pairs",
-        ties: bool = False,
-        scale: bool = True,
-        missing: str = "mean",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.views = views
-        self.coupling = coupling
-        self.alpha = alpha
-        self.kernel = kernel
-        self.alphas = alphas
-        self.couplings = couplings
-        self.metric = metric
-        self.n_basis = n_basis
-        self.basis = basis
-        self.query_weight = query_weight
-        self.ties = ties
-        self.scale = scale
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
+    views: Any = 2
+    coupling: float = 0.1
+    alpha: float | None = None
+    _: KW_ONLY
+    kernel: Any = "linear"
+    couplings: Any = None
 
     def _check_combinations(self) -> None:
         super()._check_combinations()

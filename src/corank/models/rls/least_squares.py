@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,27 +15,27 @@ from corank import parameters
 from corank._moved import old_method
 from corank.base.base import Ranker
 from corank.base.contract import MISSING, check_parameters, install, named_columns
-from corank.base.kernels.basis import Basis, choose_basis, require_choice
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap, choose_basis, require_choice
 from corank.base.kernels.kernel import RANK_TOLERANCE
 from corank.base.kernels.views import View
-from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.core.rows.scaled import ScaledRows
-from corank.data.column_scales import column_factors
+from corank.base.pairs.losses import QUERY_WEIGHTS
+from corank.core.rows.access import ScaledRows
+from corank.data.columns import column_factors
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.models.rls.frame import ComparedRows
-from corank.models.rls.selection import candidates
 from corank.models.rls.spectrum import Equations, Ridge
 from corank.models.rls.summary import PairSums
-from corank.parameters import Rules, boolean, integer, listing, none, number, one_of, rng_of, text
+from corank.models.rls.systems import candidates
+from corank.parameters import Missing, QueryWeight, Rules, boolean, integer, listing, none, number, one_of, rng_of, text
 
 Floats = NDArray[np.float64]
 EvaluateRidges = Callable[[list[Ridge], Floats], Floats]
 """Takes a system for each coupling and the alphas, and returns means of a metric (n_couplings, n_alphas)."""
 
 
+@dataclass(eq=False, repr=False)
 class LeastSquares(Ranker):
     """
     A ranker whose fit is the solution of one linear system.
@@ -44,18 +44,17 @@ class LeastSquares(Ranker):
     not change the model; `corank.deploy.fit_parts` uses them for rows in parts.
     """
 
-    alpha: float | None
-    kernel: Any
-    alphas: Any
-    metric: str | None
-    n_basis: Any
-    basis: Any
-    query_weight: str
-    ties: bool
-    scale: bool
-    missing: str
-    random_state: Any
-    verbose: bool
+    _: KW_ONLY
+    alphas: Any = None
+    metric: str | None = None
+    n_basis: Any = None
+    basis: Any = "random"
+    query_weight: QueryWeight = "pairs"
+    ties: bool = False
+    scale: bool = True
+    missing: Missing = "mean"
+    random_state: Any = None
+    verbose: bool = False
 
     # criteria for candidates in addition to the metrics
     _criteria: ClassVar[tuple[str, ...]] = ()

@@ -21,7 +21,7 @@ O(Σ_q n_q² n) for each value (d, r for n), without refitting.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -32,31 +32,31 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, SumKernel
-from corank.base.kernels.basis import Basis, auto_basis
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap, auto_basis
 from corank.base.kernels.kernel import require_square
 from corank.base.kernels.views import View
-from corank.core.rows.scaled import factors_of
+from corank.core.rows.access import factors_of
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
-from corank.errors import InputError, warn
+from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes
 from corank.models.rls.frame import ComparedRows, ScoredRows
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
-from corank.models.rls.selection import (
+from corank.models.rls.spectrum import Equations, ridge_of, solve_one
+from corank.models.rls.summary import PairSums
+from corank.models.rls.systems import (
     EVIDENCE,
+    DenseSystem,
+    FeatureSystem,
+    System,
     best,
     candidates,
-    gaussian_is_better,
     leave_out_scores,
     metric_for,
     require_pairs_memory,
 )
-from corank.models.rls.spectrum import Equations, ridge_of, solve_one
-from corank.models.rls.summary import PairSums
-from corank.models.rls.systems import DenseSystem, FeatureSystem, System
-from corank.parameters import QueryWeight, Rules, integer, none, one_of
+from corank.parameters import Rules, integer, none, one_of
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -84,6 +84,7 @@ class FittedRankRLS:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class RankRLS(LeastSquares):
     """
     Kernel or linear ranker by regularised least squares.
@@ -159,7 +160,7 @@ class RankRLS(LeastSquares):
     * Preferences: t = 1 − (s_i − s_j), ω = c_q v w_i w_j with pair weights v, c_q = 1, 1 / (2 Σ v w_i w_j), or 1 over
       the sum of w over the rows of the pairs of q; Ω = Σ ω.
     * With `scale`, column j of X is divided by √(Σ_i w_i (x_ij − weighted mean of its query)² / Σ_i w_i) over all rows,
-      scored or not; see `corank.data.column_scales.column_factors` for columns that are mostly zero.
+      scored or not; see `corank.data.columns.column_factors` for columns that are mostly zero.
     * Basis rows R: f = Σ_r a_r k(x, z_r) and ‖f‖² = aᵀ K[R, R] a.
     * Leave-query-out predicts q by the minimum without its pairs: Ω is that of the other queries, and alpha, the scale
       of columns, the parameters of the kernel and the basis rows stay.
@@ -188,38 +189,12 @@ class RankRLS(LeastSquares):
         "predict_path": lambda model, X: model.predict_path(X),
     }
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        kernel: Any = "linear",
-        *,
-        alphas: Any = None,
-        metric: str | None = None,
-        n_basis: int | Literal["auto"] | None = "auto",
-        basis: Any = "random",
-        query_weight: QueryWeight = "pairs",
-        ties: bool = False,
-        scale: bool = True,
-        missing: str = "mean",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.alphas = alphas
-        self.metric = metric
-        self.n_basis = n_basis
-        self.basis = basis
-        self.query_weight = query_weight
-        self.ties = ties
-        self.scale = scale
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float | None = None
+    kernel: Any = "linear"
+    _: KW_ONLY
+    n_basis: int | Literal["auto"] | None = "auto"
 
-    def _fit(
-        self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, hints: bool = True
-    ) -> FittedRankRLS:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRankRLS:
         view = View(None, self.kernel).fit(data.X, rng, data.weights)
         is_linear = view.kernel.is_linear and not self.uses_basis
         is_primal = is_linear and data.n_features <= len(data.scored_rows)
@@ -257,11 +232,6 @@ class RankRLS(LeastSquares):
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
             scores, how = leave_out_scores(system, ridge, alphas, metric, make, advance)
         (index,) = best(scores, metric, alphas)
-        if is_primal and hints and gaussian_is_better(data, frame, float(alphas[index]), metric):
-            warn(
-                f"on left-out queries {metric} is clearly better with a Gaussian kernel than with the linear one; try "
-                "kernel='gaussian' with smaller alphas, such as numpy.logspace(-6, 0, 13), or AutoRanker."
-            )
         return _fitted(
             view, system.basis, system.coefficients(ridge.solve(alphas)), factors, index, loo_scores=scores,
             alpha=float(alphas[index]), alpha_from=f"{how} {metric}", rank=len(ridge.target),

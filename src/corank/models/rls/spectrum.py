@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,53 +42,9 @@ class Equations(NamedTuple):
         return FLOOR * len(self.A) * units
 
 
-class Ridge(ABC):
-    """A system prepared for every λ, in its own coordinates."""
-
-    target: Floats  # (n,): the right-hand side in these coordinates
-
-    @property
-    @abstractmethod
-    def scale(self) -> float:
-        """Scale of the rounding errors of the matrix, in these coordinates."""
-
-    @property
-    @abstractmethod
-    def largest(self) -> float:
-        """Upper bound of the eigenvalues of A."""
-
-    @abstractmethod
-    def transform(self, Z: Floats) -> Floats:
-        """Return rows Z in these coordinates."""
-
-    @abstractmethod
-    def shifts(self, alphas: ArrayLike) -> Floats:
-        """Return the λ to use for `alphas` (m,)."""
-
-    @abstractmethod
-    def jitter(self, alpha: float) -> float:
-        """Return the largest amount added to λ in any direction."""
-
-    @abstractmethod
-    def matrices(self, shifts: Floats) -> Floats:
-        """Return A + λI in these coordinates, one for each of `shifts` (m,)."""
-
-    @abstractmethod
-    def times_inverse(self, rows: Floats, shift: float) -> Floats:
-        """Return rows in these coordinates times (A + λI)⁻¹."""
-
-    @abstractmethod
-    def log_det(self, shift: float) -> float:
-        """Return log |I + A/λ|."""
-
-    @abstractmethod
-    def solve(self, alphas: ArrayLike) -> Floats:
-        """Return x for each of `alphas` (m,), as columns."""
-
-
 @dataclass(frozen=True, eq=False)
-class RidgeSpectrum(Ridge):
-    """The eigendecomposition A = V diag(e) Vᵀ; every λ then costs O(n²)."""
+class RidgeSpectrum:
+    """A system for every λ, by the eigendecomposition A = V diag(e) Vᵀ: O(n²) each, in the coordinates Vᵀx."""
 
     values: Floats  # (n,): e, from zero
     vectors: Floats  # (n, n): V, one eigenvector per column
@@ -145,7 +100,7 @@ class RidgeSpectrum(Ridge):
 
 
 @dataclass(frozen=True, eq=False)
-class EquilibratedRidge(Ridge):
+class EquilibratedRidge:
     """
     A system with columns of very different size: D^(−½) A D^(−½), of diagonal 1, with penalty λ/D; every λ is O(n³).
 
@@ -206,6 +161,10 @@ class EquilibratedRidge(Ridge):
         """Solve for every λ."""
         columns = [self.times_inverse(self.target, float(shift)) for shift in self.shifts(alphas)]
         return np.asarray(np.stack(columns, axis=1) / np.sqrt(self.units)[:, None])
+
+
+Ridge = RidgeSpectrum | EquilibratedRidge
+"""A system prepared for every λ, in its own coordinates."""
 
 
 def ridge_of(equations: Equations, alphas: Floats) -> Ridge:

@@ -4,209 +4,49 @@ The linear systems of least-squares ranking: (A + alpha I) x = b, A a mean over 
 Dense, over n scored rows: A = H K Hᵀ and b = H y, with L = HᵀH the Laplacian of the pairs over their weight, K the Gram
 matrix of the rows, and Hᵀx the coefficients of the rows. With features Φ: A = ΦᵀLΦ and b = ΦᵀL y, x the weights of Φ.
 
-Leave-pair-out for one query is exact and needs no refitting. If all rows of the query are compared,
-L = s (diag(w) − w wᵀ/W) makes the system that of weighted least squares with a free constant and the penalty λ/s;
-leaving out two rows is a 2×2 system in I − S (see `corank.models.rls.leave_out`), at the penalty for the s of the other
-rows. Margins below their rounding errors are ties.
+Candidates for alpha are compared by leave-out scores or by the evidence.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.features import stack_features
+from corank.base.kernels.basis import Basis, stack_features
+from corank.base.solvers.choice import choose
 from corank.base.solvers.penalty import alpha_of, freedom
+from corank.core.rows.access import plain
 from corank.data.ranking import RankingData
-from corank.models.rls.accuracy import UNIT, ErrorScales, LeaveOutScores
+from corank.data.splits import keep_scores
+from corank.errors import InputError
+from corank.memory import require_memory
+from corank.metrics import parse_metric
 from corank.models.rls.frame import ComparedRows, ScoredRows
-from corank.models.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
-from corank.models.rls.spectrum import Equations, Ridge, RidgeSpectrum
+from corank.models.rls.leave_out import (
+    Advance,
+    ErrorScales,
+    LeaveOutScores,
+    dual_queries_out,
+    pairs_out,
+    rows_out,
+    views_out,
+)
+from corank.models.rls.spectrum import Equations, Ridge, RidgeSpectrum, ridge_of
 from corank.models.rls.summary import PairSums
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-
-class Margins(NamedTuple):
-    """f_i − f_j of many pairs, each by the model without its two rows."""
-
-    values: Floats
-    errors: Floats  # (2, n): errors of the predictions of the two rows, times √w
-    turned: Floats  # (2, n): derivatives of the margin in the two right-hand sides
-    grown: Floats  # growth of rounding errors in the 2×2 system
-
-
-def pairs_out(ridge: Ridge, Z: Floats | None, frame: ScoredRows, alphas: Floats, scales: ErrorScales) -> Floats:
-    """
-    Return the leave-pair-out disagreement error of one query; O(n² k) for each λ and each distinct sum of two weights.
-    """
-    w, y, root = frame.w, frame.y, np.sqrt(frame.w)
-    i, j = np.nonzero(np.triu(y[:, None] != y))
-    if not len(i):
-        return np.full(len(alphas), np.nan)
-    W, squares = w.sum() - (w[i] + w[j]), np.sum(w * w) - (w[i] ** 2 + w[j] ** 2)
-    # s of a mean over the pairs of the other rows; with ties, including pairs of a row with itself
-    distinct, group = np.unique(2.0 * W / (W**2 - (0.0 if frame.ties else squares)), return_inverse=True)
-    better, prior_gap = np.sign(y[i] - y[j]), frame.prior[i] - frame.prior[j]
-    y = y - frame.prior
-    y = y - np.average(y, weights=w)
-    if Z is None:
-        assert isinstance(ridge, RidgeSpectrum)
-        A, kept = ridge.vectors, ridge.values
-    else:
-        A, kept = ridge.transform(Z), np.ones(1)
-    # H y = √s √w y; the following uses √w y
-    size = float(np.sqrt(frame.L.scale[0]))
-    target, scales = ridge.target / size, replace(scales, targets=scales.targets / size)
-    wrong = np.zeros(len(alphas))
-    for g, scale in enumerate(distinct):
-        pairs = (i[group == g], j[group == g])
-        for index, shift in enumerate(ridge.shifts(alphas * (frame.L.scale[0] / scale))):
-            through = ridge.times_inverse(A, shift)
-            if shift > ridge.largest:
-                margins = _small_margins((through * kept) @ A.T, y, root, *pairs)
-            elif Z is None:
-                margins = _margins((through * shift) @ A.T, y, root, *pairs)
-            else:
-                margins = _margins(np.eye(len(A)) - through @ A.T, y, root, *pairs)
-            solution = float(np.linalg.norm(ridge.times_inverse(target, shift)))
-            noise = _noise(ridge, through, solution, shift, margins, pairs, scales, Z is None)
-            margin = (margins.values + prior_gap[group == g]) * better[group == g]
-            wrong[index] += np.where(np.abs(margin) <= noise, 0.5, margin < 0).sum()
-    return wrong / len(i)
-
-
-def _margins(R: Floats, y: Floats, root: Floats, i: Integers, j: Integers) -> Margins:
-    """Return f_i − f_j without rows i and j, from R = I − S."""
-    u = root / np.linalg.norm(root)
-    # the free constant has no residual
-    R -= np.outer(R @ u, u)
-    residual, diagonal = R @ (root * y), np.diag(R)
-    # (R_TT)⁻¹ r_T for T = {i, j}: the errors of the two rows, times √w
-    two = (diagonal[i], diagonal[j], R[i, j])
-    error_i, error_j = _solve_two(*two, residual[i], residual[j])
-    margin = (y[i] - error_i / root[i]) - (y[j] - error_j / root[j])
-    return Margins(margin, np.stack([error_i, error_j]), *_turned(*two, root[i], root[j]))
-
-
-def _small_margins(S: Floats, y: Floats, root: Floats, i: Integers, j: Integers) -> Margins:
-    """
-    Return f_i − f_j without rows i and j if λ is above every eigenvalue, so that f is nearly constant.
-
-    The constant m, the mean score of the other rows, cancels: with z = √w (y − m), the rest of f in T = {i, j} is
-    (I − u uᵀ − S)_TT⁻¹ ((S √w y)_T − S_TT z_T).
-    """
-    u, w = root / np.linalg.norm(root), root * root
-    S -= np.outer(S @ u, u)
-    fitted, diagonal, cross = S @ (root * y), np.diag(S), S[i, j]
-    m = -(w[i] * y[i] + w[j] * y[j]) / (w.sum() - (w[i] + w[j]))
-    z_i, z_j = root[i] * (y[i] - m), root[j] * (y[j] - m)
-    side_i = fitted[i] - (diagonal[i] * z_i + cross * z_j)
-    side_j = fitted[j] - (cross * z_i + diagonal[j] * z_j)
-    kept = 1.0 - u * u - diagonal
-    two = (kept[i], kept[j], -u[i] * u[j] - cross)
-    f_i, f_j = _solve_two(*two, side_i, side_j)
-    return Margins(f_i / root[i] - f_j / root[j], np.stack([f_i, f_j]), *_turned(*two, root[i], root[j]))
-
-
-def _solve_two(a: Floats, b: Floats, c: Floats, side_i: Floats, side_j: Floats) -> tuple[Floats, Floats]:
-    """Solve [[a, c], [c, b]] x = side for many pairs."""
-    determinant = a * b - c * c
-    return (b * side_i - c * side_j) / determinant, (a * side_j - c * side_i) / determinant
-
-
-def _turned(a: Floats, b: Floats, c: Floats, root_i: Floats, root_j: Floats) -> tuple[Floats, Floats]:
-    """Return `turned` and `grown` of `Margins`."""
-    turned = np.stack(_solve_two(a, b, c, 1.0 / root_i, -1.0 / root_j))
-    return turned, np.abs(_solve_two(np.abs(a), np.abs(b), -np.abs(c), 1.0 / root_i, 1.0 / root_j)).sum(axis=0)
-
-
-def _noise(
-    ridge: Ridge,
-    through: Floats,
-    solution: float,
-    shift: float,
-    margins: Margins,
-    pairs: tuple[Integers, Integers],
-    scales: ErrorScales,
-    is_dual: bool,
-) -> Floats:
-    """Bound the rounding errors of margins, as in `corank.models.rls.leave_out`."""
-    (i, j), (p, q), (error_i, error_j), own = pairs, margins.turned, np.abs(margins.errors), margins.grown
-    root, missed = np.sqrt(ridge.scale), error_i + error_j
-    if shift > ridge.largest:
-        grain = max(scales.similarities, ridge.largest)
-        return np.asarray(UNIT * own * (2.0 * grain / shift * scales.targets + missed))
-    P = through @ through.T
-    length = np.sqrt(np.diag(P))
-    response = np.sqrt(np.maximum(p * p * P[i, i] + q * q * P[j, j] + 2.0 * p * q * P[i, j], 0.0))
-    b = solution + length[i] * error_i + length[j] * error_j
-    noise = own * (scales.targets + missed)
-    if is_dual:
-        return np.asarray(UNIT * (noise + scales.similarities * shift * response * b))
-    noise += root * response * (scales.targets + root * b)
-    return np.asarray(UNIT * (noise + scales.of_features(response, b, root, np.sqrt(own) * scales.targets / shift)))
 
 
 @dataclass(frozen=True, eq=False)
-class System(ABC):
-    """The linear system of a problem, for one alpha or many."""
-
-    data: RankingData
-    frame: ComparedRows  # the comparisons
-    basis: Basis | None  # the basis rows; None if the features are columns
-
-    @abstractmethod
-    def equations(self) -> Equations:
-        """Build the system in new arrays."""
-
-    @abstractmethod
-    def coefficients(self, x: Floats) -> Floats:
-        """Turn solutions (columns) into coefficients of the columns of X (linear kernel) or of the basis rows."""
-
-    @abstractmethod
-    def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> LeaveOutScores:
-        """Predict each query from all others, for `ComparedRows.scores`; `advance` receives the number of rows done."""
-
-    @abstractmethod
-    def pairs_out(self, ridge: Ridge, alphas: Floats) -> Floats:
-        """Return the leave-pair-out disagreement error of the one query."""
-
-    @abstractmethod
-    def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> LeaveOutScores:
-        """Predict other rows of the one query, up to a constant."""
-
-    def evidence(self, ridge: Ridge, alphas: Floats) -> Floats:
-        """
-        Return the log evidence of each alpha, up to a constant.
-
-        Scores are f plus noise of precision L/σ², f has covariance σ² K/alpha, the level of a query has a flat prior,
-        and σ maximises the likelihood: −½(m log(q/m) + log |I + A/alpha|), with m the number of free differences of
-        compared rows and q twice the minimum of the objective.
-        """
-        m = freedom(self.data, self.frame.ties).differences
-        evidence = []
-        for shift in ridge.shifts(alphas):
-            q, log_det = self._misfit(ridge, float(shift))
-            evidence.append(-0.5 * (m * np.log(max(q, np.finfo(np.float64).tiny) / m) + log_det))
-        return np.array(evidence)
-
-    @abstractmethod
-    def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
-        """Return tᵀ(I + ZZᵀ/λ)⁻¹t and log |I + ZZᵀ/λ|, Z and t those of `ComparedRows.design`."""
-
-
-@dataclass(frozen=True, eq=False)
-class DenseSystem(System):
+class DenseSystem:
     """The dense dual: one coefficient per scored row; the basis are the compared rows."""
 
+    data: RankingData
     frame: ScoredRows
     basis: Basis
 
@@ -253,7 +93,8 @@ class DenseSystem(System):
         length = float(np.mean(self.basis.diagonal(self.data.X)))
         return rows_out(ridge, ridge.transform(similarities), alphas, self._error_scales, length, is_dual=True)
 
-    def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
+    def misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
+        """Return tᵀ(I + ZZᵀ/λ)⁻¹t and log |I + ZZᵀ/λ|, Z and t those of `ComparedRows.design`."""
         assert isinstance(ridge, RidgeSpectrum)
         spread = _spread(self.frame.n_queries)
         # remove the eigenvalues that `equations` added for the constants of queries
@@ -267,9 +108,12 @@ class DenseSystem(System):
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureSystem(System):
+class FeatureSystem:
     """The system of features: columns, or similarities to basis rows."""
 
+    data: RankingData
+    frame: ComparedRows
+    basis: Basis | None
     summary: PairSums
 
     def equations(self) -> Equations:
@@ -303,7 +147,8 @@ class FeatureSystem(System):
         features = ridge.transform(self.summary.only_map(rows))
         return rows_out(ridge, features, alphas, self._error_scales, self._length, is_dual=False)
 
-    def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
+    def misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
+        """Return the same for features."""
         explained = float(ridge.times_inverse(ridge.target, shift) @ ridge.target)
         return float(np.sum(self.frame.targets**2)) - explained, ridge.log_det(shift)
 
@@ -321,3 +166,136 @@ class FeatureSystem(System):
 
 def _spread(n: int) -> Floats:
     return np.linspace(0.5, 1.5, n)
+
+
+System = DenseSystem | FeatureSystem
+Remake = Callable[[RankingData, ComparedRows], System]
+
+EVIDENCE = "evidence"
+"""Name of the criterion that maximises the marginal likelihood; it leaves nothing out."""
+
+# folds of the rows of a single query, if leave-pair-out is not exact
+_FOLDS = 10
+# n × n arrays in leave-pair-out: numbers, weights, margins and errors of all pairs
+_PAIRS_OUT = 25
+
+
+def candidates(values: Any, name: str) -> Floats:
+    """Return a checked list of candidates as an array."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.ndim != 1 or not len(numbers) or not (np.isfinite(numbers) & (numbers >= 0)).all():
+        raise InputError(f"{name} is {values!r}; pass a list of one or more finite numbers from 0.")
+    return numbers
+
+
+def metric_for(metric: str | None, frame: ComparedRows) -> str:
+    """Return the metric; by default nDCG@10 for grades in several queries, else disagreement."""
+    if metric is not None:
+        return metric if metric == EVIDENCE else str(parse_metric(metric))
+    if not isinstance(frame, ScoredRows) or frame.n_queries < 2:
+        return "disagreement"
+    are_grades = (frame.y >= 0) & (frame.y <= 10) & (frame.y == np.round(frame.y))
+    return "nDCG@10" if are_grades.all() else "disagreement"
+
+
+def best(scores: Floats, metric: str, *prefer: Floats) -> tuple[int, ...]:
+    """Return the index of the best mean of a metric, ignoring NaN; see `corank.base.solvers.choice.choose` for ties."""
+    if np.isnan(scores).all():
+        raise InputError(f"{metric} is undefined for every left-out query; choose another metric, or score more rows.")
+    return choose(direction(metric) * scores, *prefer)
+
+
+def direction(metric: str) -> float:
+    """Return 1 if larger is better, else −1."""
+    return 1.0 if metric == EVIDENCE or parse_metric(metric).measure.larger_is_better else -1.0
+
+
+def leave_out_scores(
+    system: System, ridge: Ridge, alphas: Floats, metric: str, remake: Remake, advance: Advance
+) -> tuple[Floats, str]:
+    """Score every alpha on left-out rows, or by the evidence."""
+    frame = system.frame
+    if metric == EVIDENCE:
+        return evidence(system, ridge, alphas), "largest"
+    if frame.n_queries > 1:
+        return frame.scores(system.queries_out(ridge, alphas, advance), metric), "leave-query-out"
+    if not isinstance(frame, ScoredRows) or metric != "disagreement":
+        raise InputError(
+            f"there is one query, but metric={metric!r} needs two or more for leave-query-out; for scores of one query "
+            "use metric='disagreement', which leaves out rows."
+        )
+    n = len(frame.rows)
+    if n < 4:
+        raise InputError(
+            f"the one query has {n} rows, but leaving out rows needs four or more; pass alpha instead of alphas."
+        )
+    if _leaves_out_pairs(frame):
+        return system.pairs_out(ridge, alphas), "leave-pair-out"
+    n_parts = min(_FOLDS, n // 2)
+    return _rows_out(system, alphas, n_parts, remake, advance), f"{n_parts}-fold"
+
+
+def require_pairs_memory(frame: ComparedRows, metric: str) -> None:
+    """Raise `InputError` if leave-pair-out is the method and needs more memory than there is."""
+    if metric != EVIDENCE and frame.n_queries == 1 and isinstance(frame, ScoredRows) and _leaves_out_pairs(frame):
+        n = len(frame.rows)
+        require_memory(n, 8.0 * _PAIRS_OUT * n * n, "set metric='evidence', or pass alpha instead of alphas")
+
+
+def _order_of_values(data: RankingData, rows: NDArray[np.int64], y: Floats) -> NDArray[np.int64]:
+    """Order rows by score, weight, prior and columns; rows that are objects or CSR, by score and weight only."""
+    X = plain(data.X)
+    columns = X[rows].T[::-1] if isinstance(X, np.ndarray) and X.ndim == 2 else ()
+    return np.lexsort((*columns, data.prior_of(rows), data.weight_of(rows), y))
+
+
+def _leaves_out_pairs(frame: ScoredRows) -> bool:
+    """Return whether leave-pair-out of one query is exact: equal scores are compared (one run) or absent (n runs)."""
+    return len(frame.L.keep) in (1, len(frame.rows))
+
+
+def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, advance: Advance) -> Floats:
+    """
+    Return the share of pairs inside each fold of the rows of one query that models of the other folds order wrongly.
+
+    If rows of equal score are not compared, leaving out two rows changes the weight of every other row, so no shortcut
+    exists. Rows are assigned to folds in the order of their scores, and rows of equal score in the order of their
+    numbers, so that the order of the input does not matter.
+    """
+    assert isinstance(system.frame, ScoredRows)
+    rows, y, wrong, total = system.frame.rows, system.frame.y, np.zeros(len(alphas)), 0
+    order = _order_of_values(system.data, rows, y)
+    for part in range(n_parts):
+        out = order[part::n_parts]
+        kept = np.ones(system.data.n_rows, dtype=bool)
+        kept[rows[out]] = False
+        data = keep_scores(system.data, kept)
+        frame = ComparedRows.of(data, "pairs", ties=False)
+        i, j = np.nonzero(y[out][:, None] > y[out])
+        if len(i) and frame.n_queries:
+            rest = remake(data, frame)
+            g, noise = rest.rows_out(ridge_of(rest.equations(), alphas), data.X[rows[out]], alphas)
+            f = g + data.prior_of(rows[out])[:, None]
+            wrong += np.where(np.abs(f[i] - f[j]) <= noise[i] + noise[j], 0.5, f[i] < f[j]).sum(axis=0)
+            total += len(i)
+        advance(len(y[out]))
+    return wrong / total if total else np.full(len(alphas), np.nan)
+
+
+def evidence(system: System, ridge: Ridge, alphas: Floats) -> Floats:
+    """
+    Return the log evidence of each alpha, up to a constant.
+
+    Scores are f plus noise of precision L/σ², f has covariance σ² K/alpha, the level of a query has a flat prior,
+    and σ maximises the likelihood: −½(m log(q/m) + log |I + A/alpha|), with m the number of free differences of
+    compared rows and q twice the minimum of the objective.
+    """
+    m = freedom(system.data, system.frame.ties).differences
+    evidence = []
+    for shift in ridge.shifts(alphas):
+        q, log_det = system.misfit(ridge, float(shift))
+        evidence.append(-0.5 * (m * np.log(max(q, np.finfo(np.float64).tiny) / m) + log_det))
+    return np.array(evidence)

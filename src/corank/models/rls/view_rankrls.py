@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import SumKernel
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import FeatureMap
 from corank.base.kernels.views import View, as_views, kernels_of
-from corank.base.pairs.factors import drawn_weight
+from corank.base.pairs.losses import drawn_weight
 from corank.base.pairs.moments import pair_squares
 from corank.base.solvers.choice import choose
 from corank.base.solvers.penalty import alpha_of, freedom
-from corank.core.rows.scaled import ScaledRows, factors_of, plain
+from corank.core.rows.access import ScaledRows, factors_of, plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.errors import InputError
@@ -39,9 +39,9 @@ from corank.fitted import Shapes
 from corank.models.rls.frame import ComparedRows
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.rankrls import FittedRankRLS, RankRLS
-from corank.models.rls.selection import EVIDENCE, best, candidates, direction, metric_for
 from corank.models.rls.summary import PairSums
-from corank.parameters import QueryWeight, Rules, integer, items
+from corank.models.rls.systems import EVIDENCE, best, candidates, direction, metric_for
+from corank.parameters import Missing, QueryWeight, Rules, integer, items
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -140,7 +140,7 @@ class ViewRankRLS(RankRLS):
         query_weight: QueryWeight = "pairs",
         ties: bool = False,
         scale: bool = True,
-        missing: str = "mean",
+        missing: Missing = "mean",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -155,9 +155,7 @@ class ViewRankRLS(RankRLS):
         """Kernels of all views, as passed by the user."""
         return kernels_of(self.views, self.kernel)
 
-    def _fit(
-        self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, hints: bool = False
-    ) -> FittedViewRankRLS:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedViewRankRLS:
         for_views, for_kernels, for_fits = rng.spawn(3)
         n_features = None if data.X.ndim == 1 else data.n_features
         views = as_views(self.views, n_features, for_views, self.kernel, data.names)
@@ -196,7 +194,7 @@ class ViewRankRLS(RankRLS):
         def fit(kernel: Any, data: RankingData, alphas: Floats | None) -> FittedRankRLS:
             own = {"alpha": None, "kernel": kernel, "alphas": alphas, "metric": metric, "verbose": False}
             model = RankRLS(**{**params, **own})
-            return model._fit(data, None, np.random.default_rng(seed), hints=False)
+            return model._fit(data, None, np.random.default_rng(seed))
 
         chosen = [slice(None) if view.columns is None else view.columns for view in views]
         if all(view.kernel.is_linear for view in views):

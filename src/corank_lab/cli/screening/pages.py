@@ -48,7 +48,7 @@ def read_all(
     with a text: ``note TEXT``, ``not REASON``, ``tag A, B``, ``duplicate ID``, ``change ID relevant``.
     """
     is_terminal, console = has_terminal(), make_console()
-    with terminal(NAMED, resizes=True) if is_terminal else lines() as ask:
+    with terminal(NAMED) if is_terminal else lines() as ask:
         reading = Reading(session, console, ask if is_terminal else None, tuple(reasons), highlights or Highlights())
         if notices and not reading.begin(notices):
             return
@@ -131,7 +131,7 @@ def _action(ask: Ask, reading: Reading, is_terminal: bool) -> tuple[str, str]:
             return "turn", key
         word, _, text = key.strip().partition(" ")
         action = KEYS.get(word.lower(), word.lower())
-        if action in ("resize", "escape"):
+        if action == "escape":
             return "redraw", ""
         if action.isascii() and action.isdigit():
             return "reason", action

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import corank
-from corank.data.io.letor.writer import write_letor
+from corank.data.io.letor_writer import write_letor
 from corank.errors import InputError
 from helpers.terminal import OnTerminal
 
@@ -72,23 +72,12 @@ def test_a_document_of_several_queries_is_that_of_the_query_of_both(says, made, 
         says("explain", model, tmp_path / "again.txt", "--pair", "a", "a")
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_a_picture(says, model, text, tmp_path, suffix):
-    path = tmp_path / f"why.{suffix}"
-    assert f"wrote {path}" in says("explain", model, text, "--pair", "1", "2", "--plot", path)
-    assert path.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml")
-    with pytest.raises(InputError, match="exists already"):
-        says("explain", model, text, "--pair", "1", "2", "--plot", path)
-    json.loads(says("explain", model, text, "--pair", "1", "2", "--plot", path, "--force", "--json"))
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["--pair", "0", "1"], "has no row '0'; pass a document id or a row number from 1 to 240 to --pair"),
         (["--pair", "1", "nobody"], "has no row 'nobody'"),
         (["--pair", "1", "241"], "has no row '241'"),
-        (["--pair", "1", "2", "--plot", "why.gif"], "--plot is 'why.gif'; pass a file name that ends in .png or .svg"),
     ],
 )
 def test_what_cannot_be_explained_gets_one_sentence(says, model, text, words, sentence):

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.data.io.letor.writer import write_letor
-from corank.data.io.store.store import write_store
+from corank.data.io.letor_writer import write_letor
+from corank.data.io.stores import write_store
 from corank.errors import InputError
 from corank.models.auto import AutoRanker
 from corank.models.lambdarank import LambdaRank
@@ -23,7 +23,7 @@ from corank.models.linear.descent import ParallelDescent
 @pytest.mark.parametrize(
     ("words", "model"),
     [
-        (["--model", "spd", "--lambda", "0.01", "--iterations", "3000", "--loop", "query-norm-rank"],
+        (["--model", "spd", "--lambda", "0.01", "--iterations", "3000", "--loop", "query"],
          SPD(alpha=0.01, n_steps=3000, query_weight="equal", random_state=0)),
         (["--model", "crr", "--loss", "squared", "--mix", "0.3", "--set", "solver=exact"],
          CRR(loss="squared", mix=0.3, solver="exact")),
@@ -130,8 +130,8 @@ def test_grades_without_a_pair_can_be_regressed_on(says, text, tmp_path):
     assert corank.load(tmp_path / "m").intercept_ == pytest.approx(1.0)
 
 
-def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
-    said = says("fit", text, "-m", "spd", "--loop", "roc", "--unjudged", "-1", "-o", tmp_path / "m")
+def test_without_query_ids_rows_of_all_queries_are_compared(says, text, tmp_path):
+    said = says("fit", text, "-m", "spd", "--qid", "none", "--unjudged", "-1", "-o", tmp_path / "m")
     assert "in 1 queries" in said
 
 
@@ -143,14 +143,12 @@ def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
         (["--model", "spd", "--set", "n_stepz=3"], "did you mean 'n_steps'"),
         (["--model", "spd", "--loss", "absolute"], "loss"),
         (["--model", "spd", "--loop", "all"], "--loop 'all' is unknown"),
-        (["--model", "spd", "--loop", "roc", "--scale", "minmax"], "--scale works within queries, which --loop roc"),
         (["--model", "lcra", "--views", "1-5/6-11"], "--views names feature 11, but the data has 10"),
         (
             ["--model", "spd", "--prior", "1-x"],
             r"--prior names the column '1-x', but X has no column names; pass its number",
         ),
         (["--model", "spd", "--prior", "3-11"], "--prior names feature 11, but the data has 10"),
-        (["--model", "spd", "--prior", "3", "--loop", "roc"], "--prior works within queries, which --loop roc"),
         (["--model", "lcra", "--views", "11"], "views=11 needs one column per view"),
     ],
 )

@@ -24,12 +24,11 @@ from corank.core.pairs.steps import (
     draw_examples,
 )
 from corank.core.random import seed_state
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
-from corank.models.linear.descent import ParallelDescent
-from corank.models.linear.objective import DescentProblem, Objective, columns_of_views
+from corank.models.linear.descent import DescentProblem, Objective, ParallelDescent, columns_of_views
 
 PROBLEM = make_ranking(15, (2, 8), random_state=1)
 Y = mask_scores(PROBLEM.y / PROBLEM.y.max(), fraction=0.4, random_state=2)

@@ -13,7 +13,7 @@ from corank.data.io.compressed import ROW_CELLS, Budget, current_budget, spendin
 from corank.data.io.items import read_items
 from corank.data.io.table_text import json_values
 from corank.errors import InputError
-from corank_lab.grading.reading import read_grading_task
+from corank_lab.grading.task import read_grading_task
 from corank_lab.records.records import read_records
 
 SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -52,7 +52,7 @@ def sparse_workbook(n_rows):
 
 
 def test_empty_cells_of_a_workbook_are_counted(tmp_path, monkeypatch):
-    from corank_lab.records.parsers import tables as excel
+    from corank_lab.records import tables as excel
 
     path = tmp_path / "sparse.xlsx"
     path.write_bytes(sparse_workbook(50))

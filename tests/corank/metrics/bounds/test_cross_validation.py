@@ -15,10 +15,10 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 
-from corank import QueryKFold, QueryScaler, RankRLS, make_ranking
+from corank import QueryKFold, QueryScaler, QuerySearchCV, RankRLS, make_ranking
 from corank.data.queries import Queries
 from corank.errors import InputError
-from corank.metrics.bounds import cv_bound, randomised_bound, ranking_distance
+from corank.metrics.bounds import DistanceScorer, cv_bound, randomised_bound, ranking_distance
 from corank.metrics.bounds.cross_validation import list_distances, mean_ranks
 
 RNG = np.random.default_rng(0)
@@ -223,3 +223,16 @@ def test_the_bound_holds_as_often_as_it_says():
 def test_what_cannot_be_bounded_gets_one_sentence(given, sentence):
     with pytest.raises(InputError, match=sentence):
         cv_bound(**{"estimator": RankRLS(), "X": X, "y": Y, "qid": QID, "unjudged": FURTHER, **given})
+
+
+def test_a_search_by_distance_ranks_models_by_the_bound_without_its_widths():
+    alphas = [1e-3, 1.0, 1e3]
+    search = QuerySearchCV(RankRLS(), {"alpha": alphas}, metric=DistanceScorer(X, Y, QID, FURTHER), cv=4)
+    search.fit(X, Y, qid=QID)
+    bounds = [cv_bound(RankRLS(alpha), X, Y, QID, FURTHER, cv=4) for alpha in alphas]
+    expected = [-bound.error - dict(bound.parts)["distance to the folds' models"] for bound in bounds]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected, atol=1e-12)
+    # the chosen model is at distance 0 from itself
+    scores = search.predict(X)
+    errors = [error(scores[of], Y[of]) for of in (q == QID for q in np.unique(QID))]
+    assert search.score(X, Y, QID) == pytest.approx(-np.mean(errors))

@@ -16,8 +16,8 @@ from corank.deploy.export import export_model
 from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.models.auto import AutoRanker
-from corank.models.auto.auto_ranker import add_up_alike
 from corank.models.auto.candidates import CANDIDATES, column_correlations
+from corank.models.auto.members import Member, add_up_alike
 
 PROBLEM = make_ranking(40, 10, random_state=3)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
@@ -171,7 +171,7 @@ def test_ranks_inside_the_query_are_read_if_scales_differ_between_queries(tmp_pa
     few, plain = QID < 20, ["linear", "linear-strong", "gaussian"]
     model = AutoRanker(candidates=[*plain, "ranks"], random_state=0).fit(rows[few], Y[few], qid=QID[few])
     assert model.reads_ranks_.any()
-    assert "predict needs qid" in model.summary()
+    assert "pass qid and all rows of each query" in model.summary()
     ranks = np.concatenate([(rankdata(rows[q == QID], axis=0) - 0.5) / (q == QID).sum() for q in range(40)])
     seen = {True: ranks, False: rows}
     factors = model.weights_ / model.scales_
@@ -181,12 +181,18 @@ def test_ranks_inside_the_query_are_read_if_scales_differ_between_queries(tmp_pa
     )
     without = AutoRanker(candidates=plain, random_state=0).fit(rows[few], Y[few], qid=QID[few])
     assert model.score(rows[~few], Y[~few], QID[~few]) > without.score(rows[~few], Y[~few], QID[~few]) + 0.1
-    with pytest.warns(UserWarning, match="ranks all rows as one query"):
-        model.predict(rows)
+    alone = [
+        c * member.predict(rows)
+        for c, member, reads in zip(factors, model.members_, model.reads_ranks_.tolist(), strict=True)
+        if not reads
+    ]
+    with pytest.warns(UserWarning, match="members that see ranks inside the query are left out"):
+        np.testing.assert_allclose(model.predict(rows), sum(alone), rtol=1e-9)
     corank.save(model, tmp_path / "model")
     np.testing.assert_array_equal(corank.load(tmp_path / "model").predict(rows, QID), model.predict(rows, QID))
-    with pytest.raises(InputError, match="ranks of columns inside the query"):
-        export_model(model, tmp_path / "model.json", "json", rows=rows, qid=QID)
+    with pytest.warns(UserWarning, match="left out"):
+        done = export_model(model, tmp_path / "model.json", "json", rows=rows, qid=QID)
+    assert done.verification.unexplained_orders == 0
     explained = explain(model, rows, (0, 1), qid=QID)
     scores = model.predict(rows, QID)
     assert explained.contributions.sum() == pytest.approx(scores[0] - scores[1])
@@ -270,10 +276,11 @@ def test_members_that_are_alike_are_added_up():
     members += [corank.RankRLS(0.1, "laplacian").fit(X, Y, qid=QID), corank.ColumnMean([2], method=None).fit(X)]
     weights, scales = [0.1, 0.2, 0.1, 0.1, 0.2, 0.1, 0.2], [1.0, 2.0, 3.0, 0.5, 0.2, 0.3, 1.5]
     expected = sum(w / s * member.predict(X) for w, s, member in zip(weights, scales, members, strict=True))
-    merged, w, s = add_up_alike(members, weights, scales)
+    parts = zip(members, weights, scales, strict=True)
+    merged = add_up_alike([Member(member, w, s, False) for member, w, s in parts])
     assert len(merged) == 3
-    assert sum(w) == pytest.approx(1.0)
-    found = sum(a / b * member.predict(X) for a, b, member in zip(w, s, merged, strict=True))
+    assert sum(member.weight for member in merged) == pytest.approx(1.0)
+    found = sum(member.factor * member.ranker.predict(X) for member in merged)
     np.testing.assert_allclose(np.ptp(found - expected), 0.0, atol=1e-9)  # up to an intercept
 
 

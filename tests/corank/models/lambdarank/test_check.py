@@ -1,4 +1,4 @@
-"""check_lambda on λ whose properties are known, and rebuilt costs."""
+"""check_lambda on λ whose properties are known."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank.models import check_lambda, lambda_cost
+from corank.models import check_lambda
 from corank.models.lambdarank import Lambda
 from corank.models.lambdarank.check import LambdaField
 
@@ -109,32 +109,15 @@ def test_a_given_jacobian_is_used():
     assert len(asked) >= 5
 
 
-@pytest.mark.thin(4)
-@pytest.mark.parametrize("lambdas", ["ranknet", "margin", "margin(0.5)", "margin(2)", "wta", "regression", saddle])
-def test_the_gradient_of_a_rebuilt_cost_is_lambda(lambdas):
-    cost = lambda_cost(lambdas, Y, n_points=3)
-    assert cost.error < 1e-5
-    assert cost.path_error < 1e-5
-    assert cost(np.zeros(4)) == 0.0
-
-
-def test_rebuilt_costs_are_those_on_paper():
+def test_the_work_of_a_margin_is_the_cost_on_paper():
     rng = np.random.default_rng(0)
     for delta in (1.0, 0.4):
-        cost = lambda_cost(f"margin(delta={delta})", [1, 0], n_points=2)
+        field = LambdaField.of(f"margin(delta={delta})", [1, 0], 0)
         for s in rng.normal(size=(5, 2)):
             x = s[0] - s[1]
             # equations (7) to (9)
             paper = -x if x < 0 else 0.5 * x**2 - delta * x if x <= delta else -0.5 * delta**2
-            assert cost(s) == pytest.approx(paper, abs=1e-10)
-
-
-def test_lambdas_without_a_cost_are_refused():
-    with pytest.raises(InputError, match=r"'rotating' has no cost: the gradient of .* see check_lambda"):
-        lambda_cost(rotating, Y, n_points=2)
-    # slopes in every order of the rows, but of another cost in each
-    with pytest.raises(InputError, match="'ndcg' has no cost: the decrease along paths of"):
-        lambda_cost("ndcg", Y, n_points=5)
+            assert -field.work(np.zeros(2), s) == pytest.approx(paper, abs=1e-10)
 
 
 def test_work_in_a_quadratic_field():
@@ -151,10 +134,3 @@ def test_bad_questions():
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match="has a kink at every point"):
         check_lambda(lambda s, y: rng.normal(size=len(s)), Y, n_points=2)
-
-
-@pytest.mark.thin(3)
-@pytest.mark.parametrize("scores", [[1.0, np.nan], [1, 2, 3], [[1, 2], [3, 4]], "ab"])
-def test_a_cost_is_of_one_finite_score_a_label(scores):
-    with pytest.raises(InputError, match="scores"):
-        lambda_cost("ranknet", [1, 0])(scores)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from corank.models.rls.accuracy import merge_ties
+from corank.models.rls.leave_out import merge_ties
 
 
 def test_neighbours_nearer_than_their_errors_are_equal_inside_a_query():

@@ -6,8 +6,8 @@ import pytest
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.models.rls import frame as module
-from corank.models.rls.accuracy import LeaveOutScores
 from corank.models.rls.frame import ComparedRows
+from corank.models.rls.leave_out import LeaveOutScores
 from helpers.explicit_rls import scored_laplacian
 
 RNG = np.random.default_rng(1)

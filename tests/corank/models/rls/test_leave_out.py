@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from corank.models.rls import leave_out as module
-from corank.models.rls.accuracy import ErrorScales
-from corank.models.rls.leave_out import dual_queries_out, queries_out
+from corank.models.rls.leave_out import ErrorScales, dual_queries_out, queries_out
 from corank.models.rls.spectrum import RidgeSpectrum
 
 RNG = np.random.default_rng(4)

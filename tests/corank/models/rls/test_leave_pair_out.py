@@ -5,8 +5,8 @@ import pytest
 
 from corank.data.ranking import RankingData
 from corank.models.rls.frame import ComparedRows
+from corank.models.rls.leave_out import pairs_out
 from corank.models.rls.spectrum import RidgeSpectrum
-from corank.models.rls.systems import pairs_out
 
 RNG = np.random.default_rng(4)
 ALPHAS = np.array([1e-3, 1.0, 1e4, 1e18])

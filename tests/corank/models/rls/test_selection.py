@@ -6,7 +6,7 @@ import pytest
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.models.rls.frame import ComparedRows
-from corank.models.rls.selection import best, candidates, metric_for
+from corank.models.rls.systems import best, candidates, metric_for
 
 
 def test_the_first_of_equals_is_best_and_nan_is_not():
