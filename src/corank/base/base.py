@@ -36,9 +36,9 @@ from corank.base.held_out import HeldOut, hold_out
 from corank.base.kernels import as_kernel
 from corank.base.kernels.basis import Terms
 from corank.base.kernels.kernel import is_precomputed
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.collection import Dataset
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.inputs import as_prior, as_scores, require_squares
 from corank.data.queries import Queries, qid_of_group, qid_of_index
 from corank.data.ranking import RankingData

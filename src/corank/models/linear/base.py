@@ -15,15 +15,14 @@ from corank.base import solvers as exact
 from corank.base.base import Interrupted, Ranker
 from corank.base.contract import MISSING
 from corank.base.held_out import HeldOut
-from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.base.pairs.losses import LOSSES, Loss
+from corank.base.pairs.losses import LOSSES, QUERY_WEIGHTS, Loss
 from corank.base.pairs.sampling import DRAWS
 from corank.base.solvers.least_squares import MAX_DENSE, MAX_SUMS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.solution import Range, unit_range
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import SGDPlan
-from corank.core.rows.scaled import factors_of, plain
+from corank.core.rows.access import factors_of, plain
 from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns

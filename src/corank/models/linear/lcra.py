@@ -29,7 +29,7 @@ from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.kernels.views import View, as_views
 from corank.base.pairs import Laplacian
-from corank.base.pairs.factors import query_factors
+from corank.base.pairs.losses import query_factors
 from corank.core.pairs.coupled_descent import Columns
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns

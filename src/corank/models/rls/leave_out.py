@@ -57,7 +57,7 @@ class ErrorScales:
 
     similarities: Σ of the squared lengths of its rows before centring, for features computed from similarities; 0 for
         columns.
-    inflation: growth of errors of similarities in features, see `corank.base.kernels.features.FeatureMap.inflation`.
+    inflation: growth of errors of similarities in features, see `corank.base.kernels.basis.FeatureMap.inflation`.
     """
 
     targets: float  # ‖t‖, t the targets of the least-squares problem
