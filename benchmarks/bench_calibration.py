@@ -1,12 +1,12 @@
 """
-Calibration of `Calibrated` on held-out rows, against scikit-learn's CalibratedClassifierCV on the same folds.
+Probabilities of `Calibrated` and `CRR` on held-out rows, against logistic regression and gradient boosting.
 
-Expected calibration error over ten bins of equal width of the predicted probability, log loss (probabilities clipped to
-1e-6) and Brier score, each a mean over sets after a mean over their draws. Rankers are `RankRLS`, `CRR`, `SPD` and
-trees; scikit-learn calibrates a logistic regression on standardised columns. "Before" is isotonic regression on the
-pooled scores of the folds, as corank 0.1 did. The sets of `CHOSEN_ON` decided between variants, the others only judge.
+Log loss (probabilities clipped to 1e-6), area under the ROC curve of all rows, and expected calibration error over ten
+bins of equal width, each a mean over sets after a mean over their draws. Scikit-learn's logistic regression has
+standardised columns, with its default penalty and, calibrated by a sigmoid, on the same folds; its gradient boosting
+has its defaults. The sets of `CHOSEN_ON` decided between variants of `Calibrated`, the others only judge.
 
-Run: CORANK_DATA=... python benchmarks/bench_calibration.py [--rankers RankRLS]
+Run: CORANK_DATA=... python benchmarks/bench_calibration.py [--draws 1] [--by-set]
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.isotonic import IsotonicRegression
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corank import CRR, SPD, Calibrated, LambdaRank, QueryKFold, RankRLS
 from corank.base import reliability_curve
-from corank.data.io.letor.reader import read_letor
+from corank.data.io.letor_reader import read_letor
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import read_parts
 from experiments.gp_ordinal.run import read_set
@@ -41,9 +40,10 @@ ORDINAL = (
     "abalone", "affairs", "bostonhousing_ord", "cement_strength", "winequality-red", "winequality-white",
     "wisconsin_breast_ord", "auto_riskness",
 )  # fmt: skip
+FIGURES = ("log_loss", "auc", "calibration_error")
 RANKERS = {
     "RankRLS": RankRLS(),
-    "CRR": CRR(mix=0.5),
+    "CRR, 0.5": CRR(mix=0.5),
     "SPD": SPD("logistic", random_state=0),
     "trees": LambdaRank(scorer="trees", random_state=0),
 }
@@ -57,7 +57,7 @@ class Part(NamedTuple):
     qid: Any
 
 
-def problems() -> Iterator[tuple[str, Part, Part]]:
+def problems(draws: int) -> Iterator[tuple[str, Part, Part]]:
     """Yield the name of a set, training and test part."""
     for k in range(1, 6):
         parts = [read_parts((number,)) for number in (k, k % 5 + 1)]
@@ -68,11 +68,11 @@ def problems() -> Iterator[tuple[str, Part, Part]]:
         yield f"mslr > {least}", *(Part(np.asarray(c.X), (c.y > least) * 1.0, c.qid) for c in parts)
     for name in ORDINAL:
         X, y = read_set(name)
-        for seed in range(3):
+        for seed in range(draws):
             yield name, *halves(X, (y > np.median(y)) * 1.0, seed, 1000)
     for name in ("Music", "Scene", "Yeast"):
         data = read_multilabel(name)
-        for label in range(6):
+        for label in range(draws):
             yield name, *halves(data.X, data.y[:, label], label, len(data.X))
 
 
@@ -91,51 +91,46 @@ def folds(part: Part) -> list[Any]:
     return list(StratifiedKFold(5, shuffle=True, random_state=0).split(part.X, part.y))
 
 
-def predictions(train: Part, test: Part, rankers: list[str]) -> Iterator[tuple[str, Any]]:
+def predictions(train: Part, test: Part) -> Iterator[tuple[str, Any]]:
     """Yield names of methods and predicted probabilities of test rows."""
     cv = folds(train)
-    yield "no features: share of 1", np.full(len(test.y), train.y.mean())
-    for name, ranker in ((name, RANKERS[name]) for name in rankers):
-        pooled = np.empty(len(train.y))
-        for fit, held in cv:
-            model = clone(ranker).fit(train.X[fit], train.y[fit], qid=train.qid[fit])
-            pooled[held] = model.predict(train.X[held])
-        whole = clone(ranker).fit(train.X, train.y, qid=train.qid)
-        curve = IsotonicRegression(out_of_bounds="clip").fit(pooled, train.y)
-        yield f"{name}, before", curve.predict(whole.predict(test.X))
-        for method in ("isotonic", "logistic"):
-            model = Calibrated(ranker, method, cv=cv).fit(train.X, train.y, qid=train.qid)
-            yield f"{name}, {method}", model.predict(test.X)
-    regression = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
-    for method in ("isotonic", "sigmoid"):
-        for ensemble in (True, False):
-            rival = CalibratedClassifierCV(regression, method=method, cv=cv, ensemble=ensemble).fit(train.X, train.y)
-            yield f"scikit-learn, {method}{', ensemble' if ensemble else ''}", rival.predict_proba(test.X)[:, 1]
+    yield "share of 1, no features", np.full(len(test.y), train.y.mean())
+    for name, ranker in RANKERS.items():
+        model = Calibrated(ranker, "logistic", cv=cv).fit(train.X, train.y, qid=train.qid)
+        yield f"Calibrated({name})", model.predict(test.X)
+    for mix in (0.1, 0.5):
+        model = CRR(loss="logistic", mix=mix).fit(train.X, train.y, qid=train.qid)
+        yield f"CRR(logistic, {mix})", model.predict_proba(test.X)[:, 1]
+    regression = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    rivals = {
+        "logistic regression": regression,
+        "logistic regression, sigmoid": CalibratedClassifierCV(regression, method="sigmoid", cv=cv, ensemble=False),
+        "gradient boosting": HistGradientBoostingClassifier(random_state=0),
+    }
+    for name, rival in rivals.items():
+        yield name, rival.fit(train.X, train.y).predict_proba(test.X)[:, 1]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
-    parser.add_argument("--rankers", nargs="+", choices=list(RANKERS), default=list(RANKERS))
+    parser.add_argument("--draws", type=int, default=3, help="Draws, or labels, of each set.")
     parser.add_argument("--by-set", action="store_true", help="Print every set, too.")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for name, train, test in problems():
-        for method, p in predictions(train, test, options.rankers):
-            safe = np.clip(p, 1e-6, 1.0 - 1e-6)
+    values: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for name, train, test in problems(options.draws):
+        for method, p in predictions(train, test):
             error = reliability_curve(test.y, p, n_bins=10).expected_error
-            found[method][name].append((error, log_loss(test.y, safe), brier_score_loss(test.y, p)))
-    for method, sets in found.items() if options.by_set else ():
-        for name, values in sets.items():
-            error, loss, brier = np.mean(values, axis=0).round(4).tolist()
-            line = {"bench": "calibration", "set": name, "method": method}
-            print(json.dumps({**line, "ece": error, "log_loss": loss, "brier": brier}), flush=True)
+            figures = log_loss(test.y, np.clip(p, 1e-6, 1.0 - 1e-6)), roc_auc_score(test.y, p), error
+            values[method][name].append(figures)
+            if options.by_set:
+                line = dict(zip(FIGURES, np.round(figures, 4).tolist(), strict=True))
+                print(json.dumps({"bench": "calibration", "set": name, "method": method, **line}), flush=True)
     for role, is_role in (("chosen on", True), ("judged on", False)):
-        for method, sets in found.items():
-            means = [np.mean(values, axis=0) for name, values in sets.items() if (name in CHOSEN_ON) == is_role]
-            error, loss, brier = np.mean(means, axis=0).round(4).tolist()
-            line = {"bench": "calibration", "sets": role, "n": len(means), "method": method}
-            print(json.dumps({**line, "ece": error, "log_loss": loss, "brier": brier}), flush=True)
+        for method, sets in values.items():
+            means = [np.mean(draws, axis=0) for name, draws in sets.items() if (name in CHOSEN_ON) == is_role]
+            line = dict(zip(FIGURES, np.mean(means, axis=0).round(4).tolist(), strict=True))
+            print(json.dumps({"bench": "calibration", "sets": role, "n": len(means), "method": method, **line}))
 
 
 if __name__ == "__main__":

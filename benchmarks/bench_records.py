@@ -15,9 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from corank_lab.records.parsers import parse_file
-from corank_lab.records.parsers.parsed import load_file
-from corank_lab.records.reading import interpret, stable_ids
+from corank_lab.records.parsed import load_file
+from corank_lab.records.reading import interpret, parse_file, stable_ids
 from corank_lab.records.records import Records, read_records
 from experiments.datasets.catalog import data_root
 

@@ -90,8 +90,8 @@ def write_works(path: Path, n: int) -> None:
 
 def one_size(path: Path, n_questions: int) -> None:
     """Print the figures of one file."""
-    from corank_lab.cli.screening.files import ScreeningFiles
-    from corank_lab.records.summary import summarise
+    from corank_lab.cli.screening.session import ScreeningFiles
+    from corank_lab.records.records import summarise
     from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, make_views
 
     y, clock = np.load(path.with_suffix(".npy")), Clock()

@@ -53,6 +53,7 @@ EXPERIMENTS = {
     "pursuit-squares": "experiments.ranking_pursuit.squares",
     "ranking-pursuit": "experiments.ranking_pursuit.run",
     "screening": "experiments.screening.run",
+    "screening-prior": "experiments.screening.prior",
     "screening-stopping": "experiments.screening.stopping",
 }
 """Names of the experiments and their modules."""

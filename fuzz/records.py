@@ -16,8 +16,8 @@ from random import Random
 
 import numpy as np
 
+from corank_lab.records.parsed import clean_abstract, clean_line
 from corank_lab.records.records import Records, read_records
-from corank_lab.records.texts import clean_abstract, clean_line
 from corank_lab.records.writer import write_records
 from fuzz import record_dialects as dialects
 from fuzz.format import Format, Wrong

@@ -123,9 +123,10 @@ def one_standard_error(draw: Draw) -> str:
 
 
 def cheaper_if_unsure(draw: Draw, prior: Prior) -> str:
-    """Return the simplest method that the recommended one is not likely to beat."""
+    """Return the simplest method that the recommended one is not likely to beat, nor by more than the margin."""
     winner, _, expected = prior.recommend(draw)
-    return next(name for name in CANDIDATES if name == winner or expected.p_above(winner, name) < LIKELY)
+    near = (name for name in CANDIDATES if expected.difference(winner, name) < MARGIN)
+    return next(name for name in near if name == winner or expected.p_above(winner, name) < LIKELY)
 
 
 def run(options: ExperimentOptions) -> Report:
@@ -156,7 +157,7 @@ def report(draws: Sequence[Draw], sizes: Sequence[int], n_draws: int) -> Report:
     priors = {name: learn([draw for draw in draws if draw.collection != name]) for name in names}
     rules: dict[str, Callable[[Draw], str]] = {
         NEW: lambda draw: priors[draw.collection].recommend(draw)[0],
-        f"the simplest that is not beaten with {LIKELY:g}": lambda draw: cheaper_if_unsure(
+        f"the simplest within {MARGIN:g}, not beaten with {LIKELY:g}": lambda draw: cheaper_if_unsure(
             draw, priors[draw.collection]
         ),
         "best mean": best_mean,

@@ -1,15 +1,16 @@
 """
 Stopping rules on 24 reviews of four kinds and on others that differ: how often the target is reached, and the cost.
 
-The reviews are replayed in the order of corank from several starts; rules then see the finds only. The constants of the
-default are chosen on all groups but one and judged on that one. Further groups are reviews with wrong labels, and
-simulated ones: many relevant records, two topics of which one comes late, and relevant records that lie anywhere.
+The reviews are replayed in the order of corank from several starts; rules then see the finds only. The share of
+screenings that the default takes to follow no model is chosen on all groups but one and judged on that one. Further
+groups are all reviews of a kind as one, reviews with wrong labels, and simulated ones: many relevant records, two
+topics of which one comes late, and relevant records that lie anywhere.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -18,13 +19,13 @@ from numpy.typing import NDArray
 
 from corank.comparison.report import Report
 from corank.tables import Cell, ReportTable
-from corank_lab.records.records import read_records
+from corank_lab.records.records import Records, read_records
 from corank_lab.screening import make_views
 from corank_lab.screening.model import ScreeningModel
 from corank_lab.screening.simulate import start_pair
 from corank_lab.screening.stopping.rates import RateModel
-from corank_lab.screening.stopping.rules import AGREEMENT, STOPPING_RULES, STRICT, stopping_rule
-from corank_lab.screening.stopping.urns import p_missed
+from corank_lab.screening.stopping.rules import OTHERS, STOPPING_RULES, stopping_rule
+from corank_lab.screening.stopping.urns import p_by_betting, p_missed
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions
 from experiments.screening.order import CORANK, Collection, flags
@@ -44,21 +45,17 @@ KINDS = {
 QUICK = ("Donners_2021", "Sep_2021", "Antihistamines", "UrinaryIncontinence", "CD008760", "CD010542")
 SMALL = (*QUICK, "Nelson_2002", "CD009135", "CD010023", "Menon_2022")
 """Reviews of less than 1,000 records, of which some labels are made wrong."""
-ANYWHERE = "a twentieth anywhere"
-"""A group in which no rule with few finds can know what is missing; it does not take part in the choice."""
+TOGETHER, WRONG = "all of a kind as one", "one label in ten wrong"
+SIMULATED = ("many relevant records", "two topics", "a twentieth anywhere", "a tenth anywhere")
+N_SIMULATED, N_DRAWS = 12, 5
+"""Simulated reviews of each kind, and orders drawn of each."""
 TARGET = 0.95
-MODELS = {"curves alone": (math.inf, 0.0), "allows for misfit": (100, 0.5)}
-"""Values of enough and misfit of the model; the second is that of the default."""
-LIMITS: dict[str, Callable[[int, float], float]] = {
-    "1": lambda finds, alpha: 1.0,
-    "1/4": lambda finds, alpha: AGREEMENT,
-    "15/r": lambda finds, alpha: max(alpha, min(AGREEMENT, STRICT / max(finds, 1))),
-    "alpha": lambda finds, alpha: alpha,
-}
-"""Largest p-value of the urn test, by the number of finds and the allowed error; the third is that of the default."""
-CONFIDENCES = (0.8, 0.9, 0.95, 0.98)
-Choice = tuple[str, float, str]
-CHOSEN: Choice = ("allows for misfit", 0.95, "15/r")
+SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
+"""Shares of screenings that the rule may take to follow no model."""
+ERRORS = (0.2, 0.1, 0.05, 0.02)
+DEFAULT = 0.2
+OLD = -1.0
+"""Stands in the place of a share for the rule before: confidence .95, and an urn test at 15/r, with r finds."""
 
 Flags = NDArray[np.bool_]
 
@@ -68,12 +65,13 @@ class Look:
     """What rules know of an order after some records, and the truth."""
 
     read: float  # share of the records
+    p: float  # of the test by betting
+    p_urn: float
+    probability: float  # that the target is reached, by the model
     finds: int
-    p: float  # of the urn test
-    probability: dict[str, float]  # that the target is reached, by each model
     is_reached: bool
     recall: float
-    interval: tuple[float, float] | None  # at every fifth look, from the fifth find on
+    interval: tuple[float, float] | None  # at every tenth look, from the fifth find on
 
 
 Trace = list[Look]
@@ -84,39 +82,46 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: three starts a review by default; quick runs have two starts of six small reviews.
+    options: five starts a review by default; quick runs have two starts of six small reviews.
     Returns: tables of all rules, of the nested choice, of confidence against reading, and of intervals.
     """
     reviews = [name for names in KINDS.values() for name in names if not options.quick or name in QUICK]
-    starts = options.repeats or (2 if options.quick else 3)
-    small = [name for name in SMALL if name in reviews]
-    options.expect(len(reviews) * starts + 2 * len(small))
+    starts = options.repeats or (2 if options.quick else 5)
+    kinds = {kind: [name for name in names if name in reviews] for kind, names in KINDS.items()}
+    kinds = {kind: names for kind, names in kinds.items() if names}
+    together = [] if options.quick else list(kinds)
+    options.expect(len(reviews) * (starts + 1) + 2 * len(together))
     orders = {(name, seed): _order(options, name, seed) for name in reviews for seed in range(starts)}
-    wrong = {(name, seed): _order(options, name, seed, share=0.1) for name in small for seed in (0, 1)}
-    n_simulated = 4 if options.quick else 15
-    groups: Groups = {}
-    for kind, names in KINDS.items():
-        if set(names) & set(reviews):
-            groups[kind] = _traced(options, kind, {key: orders[key] for key in orders if key[0] in names})
-    kinds = tuple(groups)
-    groups["one label in ten wrong"] = _traced(options, "one label in ten wrong", wrong)
-    for name in ("many relevant records", "two topics", ANYWHERE):
-        simulated = {(f"{name} {at}", options.seed): _simulated(name, at, options.seed) for at in range(n_simulated)}
+    groups: Groups = {
+        kind: _traced(options, kind, {key: orders[key] for key in orders if key[0] in names})
+        for kind, names in kinds.items()
+    }
+    if together:
+        whole = {(kind, seed): _order(options, kind, seed, every=0.02) for kind in together for seed in (0, 1)}
+        groups[TOGETHER] = _traced(options, TOGETHER, whole)
+    wrong = {(name, 0): _order(options, name, 0, share=0.1, every=0.01) for name in reviews}
+    groups[WRONG] = _traced(options, WRONG, wrong)
+    for name in SIMULATED:
+        numbers = range(3 if options.quick else N_SIMULATED)
+        simulated = {
+            (f"{name} {i}", draw): _simulated(name, i, draw, options.seed) for i in numbers for draw in range(N_DRAWS)
+        }
         groups[name] = _traced(options, name, simulated)
     stops = {
         rule: {key: _stop_of(options, rule, key, found) for key, found in orders.items()} for rule in STOPPING_RULES
     }
     tables = [
-        _rules(orders, stops), _choice(groups), _curve(groups, kinds), _groups(groups), _intervals(groups),
+        _rules(orders, stops), _curve(groups, tuple(kinds)), _choice(groups), _groups(groups), _intervals(groups),
         _reviews(orders, stops),
     ]  # fmt: skip
     return Report(
         "Stopping rules on 24 reviews",
-        f"Target: {TARGET:.0%} of the relevant records at 95 % confidence. {len(reviews)} reviews of four kinds, "
-        f"{starts} starts each, in the order of corank, which is fitted again after every record or, later, after half "
-        "a hundredth of those read; a start is one relevant and one irrelevant record. Reached: share of the starts in "
-        "which the recall at the stop is at least the target. Read: share of the records read at the stop. Excess: "
-        "read beyond the smallest number of records that reaches the target.",
+        f"Target: {TARGET:.0%} of the relevant records. {len(reviews)} reviews of four kinds, {starts} starts each, in "
+        "the order of corank, which is fitted again after every record or, later, after half a hundredth of those "
+        "read; a start is one relevant and one irrelevant record. Every rule has its default confidence. Reached: "
+        "share of the starts in which the recall at the stop is at least the target. Worst review: smallest share of "
+        "the starts of a review. Read: share of the records read at the stop. Excess: read beyond the smallest number "
+        "of records that reaches the target. Means are over reviews.",
         tuple(tables),
         (),
     )
@@ -128,8 +133,7 @@ def place_needed(found: Flags) -> int:
     return int(np.argmax(finds >= TARGET * finds[-1] - 1e-9)) + 1
 
 
-def _order(options: ExperimentOptions, name: str, seed: int, share: float = 0.0) -> Flags:
-    every = 0.01 if share else 0.005
+def _order(options: ExperimentOptions, name: str, seed: int, *, share: float = 0.0, every: float = 0.005) -> Flags:
     key = {"experiment": "screening-stopping", "review": name, "what": CORANK, "start": seed, "every": every}
     key |= {"wrong": share} if share else {}
     return flags(options.result(key, lambda: replay(_collection(name, share, seed), seed, every)))
@@ -162,8 +166,18 @@ def _collection(name: str, share: float, seed: int) -> Collection:
         places = [rng.choice(np.flatnonzero(judged.y == label), n_wrong, replace=False) for label in (True, False)]
         y[places[0]], y[places[1]] = False, True
         return replace(judged, y=y)
-    kind = "synergy" if name in KINDS["SYNERGY"] else "reviews"
-    records = read_records(dataset(kind).path(f"{name}.csv"))
+    names = KINDS.get(name, (name,))
+    parts = [
+        read_records(dataset("synergy" if part in KINDS["SYNERGY"] else "reviews").path(f"{part}.csv"))
+        for part in names
+    ]
+    records = parts[0]
+    if len(parts) > 1:  # without references, which would tell the reviews apart
+        records = Records(
+            [f"{number}-{id}" for number, part in enumerate(parts) for id in part.ids],
+            [title for part in parts for title in part.titles], [text for part in parts for text in part.abstracts],
+            labels=np.concatenate([part.labels for part in parts]),
+        )  # fmt: skip
     return Collection(records, make_views(records), records.labels == 1)
 
 
@@ -176,22 +190,29 @@ def _stop_of(options: ExperimentOptions, rule: str, key: tuple[str, int], found:
     return read, known
 
 
-def _simulated(group: str, number: int, seed: int) -> Flags:
-    """Return an order whose finds follow a power law, in one of three harder cases."""
-    rng = np.random.default_rng([seed, number, len(group)])
+def _simulated(group: str, number: int, draw: int, seed: int) -> Flags:
+    """Return an order whose finds follow a power law, in one of four harder cases; a number is one review."""
+    rng, drawn = (np.random.default_rng([seed, number, *more, len(group)]) for more in ((), (draw,)))
+    curve = (math.exp(rng.uniform(-5.0, -1.0)), rng.uniform(1.5, 5.0))
     if group == "many relevant records":
-        return _power_law(int(rng.integers(3000, 6000)), int(rng.integers(200, 900)), float(rng.choice([0, 0.03])), rng)
-    if group == ANYWHERE:
-        return _power_law(int(rng.integers(500, 3000)), int(10 * 12 ** rng.random()), 0.05, rng)
+        n, n_relevant, anywhere = (
+            int(rng.integers(3000, 9000)),
+            int(rng.integers(200, 900)),
+            rng.choice([0, 0.03, 0.05]),
+        )
+        return _power_law(n, n_relevant, float(anywhere), curve, drawn)
+    if group != "two topics":
+        n, anywhere = int(rng.integers(500, 3000)), 0.05 if group == "a twentieth anywhere" else 0.1
+        return _power_law(n, int(10 * 12 ** rng.random()), anywhere, curve, drawn)
     n, n_first = int(rng.integers(800, 5000)), int(10 * 15 ** rng.random())
-    begin = int(n * rng.uniform(0.1, 0.5))
-    found = _power_law(n, n_first, 0.0, rng)
-    found[begin:] |= _power_law(n - begin, max(2, int(n_first * rng.uniform(0.1, 0.6))), 0.0, rng)
+    begin, n_second = int(n * rng.uniform(0.1, 0.5)), max(2, int(n_first * rng.uniform(0.1, 0.6)))
+    found = _power_law(n, n_first, 0.0, curve, drawn)
+    found[begin:] |= _power_law(n - begin, n_second, 0.0, curve, drawn)
     return found
 
 
-def _power_law(n: int, n_relevant: int, anywhere: float, rng: np.random.Generator) -> Flags:
-    rate = (np.arange(1, n + 1) / n + math.exp(rng.uniform(-5.0, -1.0))) ** -rng.uniform(1.5, 5.0)
+def _power_law(n: int, n_relevant: int, anywhere: float, curve: tuple[float, float], rng: np.random.Generator) -> Flags:
+    rate = (np.arange(1, n + 1) / n + curve[0]) ** -curve[1]
     found = np.zeros(n, dtype=np.bool_)
     found[rng.choice(n, n_relevant, replace=False, p=(1 - anywhere) * rate / rate.sum() + anywhere / n)] = True
     return found
@@ -208,34 +229,36 @@ def _traced(options: ExperimentOptions, group: str, orders: dict[tuple[str, int]
 
 def _trace(found: Flags) -> Trace:
     n, places, needed = len(found), np.flatnonzero(found) + 1, place_needed(found)
-    models = {name: RateModel(n, *constants) for name, constants in MODELS.items()}
+    model = RateModel(n)
     trace = []
     for number, read in enumerate(stopping_rule("agree", n, TARGET).looks):
         finds = places[places <= read].tolist()
-        estimate = models[CHOSEN[0]].estimate(finds, read, 1, TARGET) if number % 5 == 0 else None
-        probability = {name: model.probability(finds, read, 1, TARGET) for name, model in models.items()}
+        estimate = model.estimate(finds, read, 1, TARGET) if number % 10 == 0 else None
         trace.append(
             Look(
-                read / n, len(finds), p_missed(finds, read, n, 1, TARGET), probability, bool(read >= needed),
-                (1 + len(finds)) / (1 + len(places)),
+                read / n, p_by_betting(finds, read, n, 1, TARGET), p_missed(finds, read, n, 1, TARGET),
+                model.probability(finds, read, 1, TARGET), len(finds),
+                bool(read >= needed), (1 + len(finds)) / (1 + len(places)),
                 None if estimate is None else (estimate.low, estimate.high),
             )
         )  # fmt: skip
     return trace
 
 
-def _stop(trace: Trace, choice: Choice) -> tuple[float, bool]:
-    """Share read when a variant of the default stops, and whether the target is reached there."""
-    model, confidence, limit = choice
+def _stop(trace: Trace, error: float, share: float) -> tuple[float, bool]:
+    """Share read when the default stops with an accepted error and a share, and whether the target is reached there."""
     for look in trace:
-        if look.probability[model] >= confidence and look.p <= LIMITS[limit](look.finds, 1 - confidence):
+        is_sure = (1 - share) * (1 - look.probability) <= error / 2 and share * look.p <= error / 2
+        if share == OLD:
+            is_sure = look.probability >= 0.95 and look.p_urn <= max(0.05, min(0.25, 15 / max(look.finds, 1)))
+        if is_sure:
             return look.read, look.is_reached
     return 1.0, True
 
 
-def _outcome(reviews: Iterable[list[Trace]], choice: Choice) -> tuple[float, float, float]:
+def _outcome(reviews: Iterable[list[Trace]], error: float, share: float = OTHERS) -> tuple[float, float, float]:
     """Read and reached, means over reviews, and the smallest share of starts of a review that reach the target."""
-    means = np.array([np.mean([_stop(trace, choice) for trace in traces], axis=0) for traces in reviews])
+    means = np.array([np.mean([_stop(trace, error, share) for trace in traces], axis=0) for traces in reviews])
     return float(means[:, 0].mean()), float(means[:, 1].mean()), float(means[:, 1].min())
 
 
@@ -268,49 +291,45 @@ def _rules(
 
 
 def _choice(groups: Groups) -> ReportTable:
-    candidates = [(model, c, limit) for model in MODELS for c in (0.9, 0.95) for limit in LIMITS]
     rows: list[tuple[Cell, ...]] = []
-    for group, reviews in groups.items():
-        others = [some for name, some in groups.items() if name not in (group, ANYWHERE)]
-        outcomes = {choice: [_outcome(some.values(), choice) for some in others] for choice in candidates}
-        safe = [choice for choice, some in outcomes.items() if min(reached for _, reached, _ in some) >= 0.95 - 1e-9]
-        chosen = min(
-            safe or [("allows for misfit", 0.95, "alpha")], key=lambda c: np.mean([one[0] for one in outcomes[c]])
-        )
-        read, reached, worst = _outcome(reviews.values(), chosen)
-        rows.append((group, len(reviews), chosen[0], chosen[1], chosen[2], reached, worst, read))
-    columns = ("judged on", "reviews", "model", "confidence", "limit of p", "reached", "worst review", "read")
+    for error in ERRORS[:3]:
+        for group, reviews in groups.items():
+            others = [some for name, some in groups.items() if name != group]
+            outcomes = {share: [_outcome(some.values(), error, share) for some in others] for share in SHARES}
+            right = [share for share, some in outcomes.items() if min(reached for _, reached, _ in some) >= 1 - error]
+            chosen = min(right or SHARES[-1:], key=lambda share: np.mean([some[0] for some in outcomes[share]]))
+            read, reached, worst = _outcome(reviews.values(), error, chosen)
+            rows.append((f"1 in {round(1 / error)}", group, len(reviews), chosen, reached, worst, read))
+    columns = ("accepted error", "judged on", "reviews", "share chosen", "reached", "worst review", "read")
     return ReportTable(
         "Chosen on the other groups", columns, tuple(rows), digits=3,
-        note="The variant of 16 that reads least among those that reach the target in 95 % of the starts of each other "
-        f"group, except {ANYWHERE!r}. The limit of p is that of the urn test, r the number of finds.",
+        note="The share of screenings without a model that reads least among those whose stated error holds in each "
+        f"other group. The default uses {OTHERS:g}.",
     )  # fmt: skip
 
 
 def _curve(groups: Groups, kinds: Sequence[str]) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
-    real = [traces for kind in kinds for traces in groups[kind].values()]
-    for confidence in CONFIDENCES:
-        choice = (CHOSEN[0], confidence, CHOSEN[2])
-        read, reached, _ = _outcome(real, choice)
-        hard = {name: _outcome(groups[name].values(), choice)[1] for name in groups if name not in kinds}
-        worst = min((_outcome(groups[kind].values(), choice)[1] for kind in kinds), default=1.0)
-        rows.append((f"1 in {round(1 / (1 - confidence))}", confidence, reached, worst, *hard.values(), read))
+    real, more = [traces for kind in kinds for traces in groups[kind].values()], [*groups][len(kinds) :]
+    for error in ERRORS:
+        read, reached, worst = _outcome(real, error)
+        hard = [_outcome(groups[name].values(), error)[1] for name in more]
+        rows.append((f"1 in {round(1 / error)}", 1 - error, reached, worst, *hard, read))
     return ReportTable(
-        "Confidence against reading", ("accepted error", "confidence", "reached", "worst kind",
-                                       *(name for name in groups if name not in kinds), "read"),
-        tuple(rows), digits=3, note="The default rule; reached and read are means over the reviews.",
+        "Confidence against reading",
+        ("accepted error", "confidence", "reached", "worst review", *more, "read"),
+        tuple(rows), digits=3, note="The default rule; reached, worst review and read are those of the real reviews.",
     )  # fmt: skip
 
 
 def _groups(groups: Groups) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
-    before = ("curves alone", 0.95, "1/4")
     for name, reviews in groups.items():
-        now, old = _outcome(reviews.values(), CHOSEN), _outcome(reviews.values(), before)
-        rows.append((name, len(reviews), now[1], now[0], old[1], old[0]))
-    columns = ("group", "reviews", "default, reached", "default, read", "version 0.2, reached", "version 0.2, read")
-    return ReportTable("The default by group, and that of version 0.2", columns, tuple(rows), digits=3)
+        now, old = _outcome(reviews.values(), DEFAULT), _outcome(reviews.values(), DEFAULT, OLD)
+        rows.append((name, len(reviews), now[1], now[2], now[0], old[1], old[2], old[0]))
+    what = ("reached", "worst review", "read")
+    columns = ("group", "reviews", *what, *(f"before, {name}" for name in what))
+    return ReportTable("The default by group, and the rule before", columns, tuple(rows), digits=3)
 
 
 def _intervals(groups: Groups) -> ReportTable:
@@ -328,7 +347,7 @@ def _intervals(groups: Groups) -> ReportTable:
     columns = ("group", "covered", "worst review", "recall below the interval")
     return ReportTable(
         "Intervals of the recall", columns, tuple(rows), digits=3,
-        note="Share of the looks, after every twentieth of the records from the fifth find on, at which the 95 % "
+        note="Share of the looks, after every tenth of the records from the fifth find on, at which the 95 % "
         "interval holds the recall. Means over reviews.",
     )  # fmt: skip
 

@@ -61,6 +61,20 @@ class ReportTable:
         """Return whether a column is numeric."""
         return all(not isinstance(row[column], str) for row in self.rows)
 
+    def plain(self) -> str:
+        """Return the table as aligned text."""
+        cells = [self.columns, *(tuple(self.texts(row)) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        numbers = [self.is_number(column) for column in range(len(self.columns))]
+        lines = (
+            "  ".join(
+                f"{text:>{width}}" if is_number else f"{text:<{width}}"
+                for text, width, is_number in zip(row, widths, numbers, strict=True)
+            ).rstrip()
+            for row in cells
+        )
+        return "\n".join([*([self.title] if self.title else []), *lines, *([self.note] if self.note else [])])
+
     def markdown(self) -> str:
         """Return the table as Markdown."""
 

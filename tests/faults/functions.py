@@ -18,7 +18,7 @@ from corank.comparison.workers import TaskResult, write_result
 from corank.data.io.items import read_items
 from corank.data.io.judgement_formats import write_judgements
 from corank.data.io.judgements import JudgementList
-from corank.data.io.store.store import store_letor
+from corank.data.io.stores import store_letor
 from corank.data.io.trec import write_qrels, write_run
 from corank.data.io.write_frames import write_parquet
 from corank.models.fusion import FusionDefinition
@@ -32,9 +32,9 @@ from corank_lab.api.service import Service
 from corank_lab.preferences.ranking import Ranking, write_ranking
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
-from corank_lab.screening.reporting.methods import ScreeningFacts
-from corank_lab.screening.reporting.prisma import PrismaCounts
-from corank_lab.screening.reporting.report import write_report as write_screening_report
+from corank_lab.screening.methods import ScreeningFacts
+from corank_lab.screening.prisma import PrismaCounts
+from corank_lab.screening.report import write_report as write_screening_report
 from corank_lab.screening.simulate import ScreeningReplay, plot_recall
 from experiments.index_page import ExperimentRun, write_index
 from experiments.lcra.problems import ProblemSource

@@ -16,7 +16,7 @@ from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.text import LinkLearn, Links, read_corpus, read_pairs, save_corpus
 from corank_lab.database.backends import SqliteDatabase
-from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
+from corank_lab.screening.certificate import certificate_bytes, make_certificate
 
 _KEPT = tempfile.TemporaryDirectory()  # removed when Python ends
 

@@ -76,10 +76,6 @@ class InputRows:
             return None
         return tuple(self.names)
 
-    def column_names(self, n: int) -> tuple[str, ...]:
-        """Return the names of `n` columns, or their 1-based numbers."""
-        return tuple(str(i + 1) for i in range(n)) if self.names is None else tuple(self.names)
-
 
 @dataclass(frozen=True, eq=False)
 class ComparisonProblem:

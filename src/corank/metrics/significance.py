@@ -35,16 +35,6 @@ def wilcoxon(differences: ArrayLike) -> float:
     return float(stats.wilcoxon(values).pvalue) if values.any() else 1.0
 
 
-def rank_balance(differences: ArrayLike) -> float:
-    """Return the rank-biserial correlation of paired differences, the direction of Wilcoxon's test."""
-    from scipy import stats
-
-    values = np.asarray(differences, dtype=np.float64)
-    values = values[values != 0.0]
-    ranks = stats.rankdata(np.abs(values))
-    return float(np.sign(values) @ ranks / ranks.sum()) if len(values) else 0.0
-
-
 def holm(p_values: ArrayLike) -> Floats:
     """
     Adjust p-values for multiple tests (Holm, 1979).
@@ -203,19 +193,7 @@ class PairedTests(list[PairedTest]):
     """
 
     def __repr__(self) -> str:
-        if not self:
-            return "no tests"
-        table = self._table()
-        cells = [table.columns, *(tuple(table.texts(row)) for row in table.rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(
-                f"{text:>{width}}" if table.is_number(i) else f"{text:<{width}}"
-                for i, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in cells
-        ]
-        return "\n".join([*lines, table.note])
+        return self._table().plain() if self else "no tests"
 
     def _table(self) -> ReportTable:
         formats = {"metric": "", "base": "", "other": "", "base mean": ".4f", "other mean": ".4f"}

@@ -26,8 +26,7 @@ from corank_lab.cli import serve
 from corank_lab.cli.demo import demo
 from corank_lab.cli.lab import pages, recover
 from corank_lab.cli.prefer import prefer
-from corank_lab.cli.screening import screen
-from corank_lab.cli.screening.results import certify, verify
+from corank_lab.cli.screening import results, screen
 from corank_lab.cli.serve import replay
 
 
@@ -59,9 +58,8 @@ def records(
     """Read records, print what was found (missing fields, duplicates, labels, references), and convert them."""
     from corank.data import require_text_place
     from corank_lab.records.duplicates import find_duplicates
-    from corank_lab.records.records import read_records
+    from corank_lab.records.records import duplicate_table, read_records, summarise
     from corank_lab.records.references import match_references
-    from corank_lab.records.summary import duplicate_table, summarise
     from corank_lab.records.writer import require_records_suffix, write_records
 
     if (unique or references) and output is None:
@@ -75,7 +73,7 @@ def records(
     matches = read_records(*source)
     fetched = ""
     if references:
-        from corank_lab.records.openalex import fetch_references
+        from corank_lab.records.references import fetch_references
 
         cache = Path(f"{source[0]}.openalex.jsonl")
         result = fetch_references(matches, cache=cache, address=address, mail=mail, key=key)
@@ -122,12 +120,13 @@ SCREEN = VerbGroup(
             "Read records; the default: screen FILE.",
             "screen records.csv --topic 'heat pumps in old houses'",
         ),
-        Verb(screen.replay, "Replay records that are all judged.", "screen replay records.csv --starts 2"),
-        Verb(screen.report, "Report on progress and agreement.", "screen report reviewed.csv --output report"),
-        Verb(screen.export, "Write records and answers.", "screen export reviewed.csv --output answers.ris"),
+        Verb(results.replay, "Replay records that are all judged.", "screen replay records.csv --starts 2"),
+        Verb(results.protocol, "Write the plan of a screening.", "screen protocol records.csv --accept '1 in 10'"),
+        Verb(results.report, "Report on progress and agreement.", "screen report reviewed.csv --output report"),
+        Verb(results.export, "Write records and answers.", "screen export reviewed.csv --output answers.ris"),
         Verb(screen.settle, "Settle conflicts of judges.", "screen settle reviewed.csv --judge eve"),
-        Verb(certify, "Write a certificate.", "screen certify reviewed.csv --output proof.json --page proof.html"),
-        Verb(verify, "Verify a certificate.", "screen verify certificate.json reviewed.csv"),
+        Verb(results.certify, "Write a certificate.", "screen certify reviewed.csv -o proof.json --page proof.html"),
+        Verb(results.verify, "Verify a certificate.", "screen verify certificate.json reviewed.csv"),
     ),
     default="read",
     moved=screen.MOVED,

@@ -93,7 +93,6 @@ def _tune_search(output: Path, seed: int, console: Console, force: bool) -> Path
 def _screen_review(output: Path, seed: int, console: Console, force: bool) -> Path | None:
     """Screen: find nearly all relevant records of a real systematic review."""
     from corank.cli import show
-    from corank_lab.cli.screening.replay import recall_curve
     from corank_lab.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
     from corank_lab.screening.simulate import plot_recall, simulate
 
@@ -104,7 +103,6 @@ def _screen_review(output: Path, seed: int, console: Console, force: bool) -> Pa
         "replays starts with one relevant and one irrelevant record, reads the most likely relevant one next and "
         "learns from it."
     )
-    console.print(recall_curve(replays, console.width))
     show(_effort_table(replays), console)
     path = output / REVIEW
     if path.exists() and not force and path.read_bytes() != review_text():

@@ -21,9 +21,9 @@ from corank_lab.pages.screening import MAX_REASONS, ScreenWorkspace
 from corank_lab.pages.screening_results import agreement_rows
 from corank_lab.pages.training import REPORT
 from corank_lab.pages.workspaces import Workspace, require_time
-from corank_lab.records.summary import summarise
+from corank_lab.records.records import summarise
 from corank_lab.screening.answers import find_conflicts
-from corank_lab.screening.reporting.methods import methods_paragraph
+from corank_lab.screening.methods import methods_paragraph
 
 W = TypeVar("W", bound=Workspace)
 MAX_JUDGES = 200

@@ -15,14 +15,12 @@ from corank.errors import InputError
 from corank_lab.database.journal import entry_values, project_logs
 from corank_lab.pages.workspaces import Export
 from corank_lab.records.writer import EXCEL
-from corank_lab.screening.agreement import ScreeningAgreement, screening_agreement
+from corank_lab.screening.certificate import certificate_bytes, make_certificate
+from corank_lab.screening.export import export_screening
 from corank_lab.screening.journal import RECORDS
-from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
-from corank_lab.screening.reporting.certificate_page import certificate_page
-from corank_lab.screening.reporting.export import export_screening
-from corank_lab.screening.reporting.flow_diagram import flow_diagram
-from corank_lab.screening.reporting.methods import ScreeningFacts, methods_paragraph
-from corank_lab.screening.reporting.report import screening_facts, settled_answers, table_csv
+from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph, screening_agreement
+from corank_lab.screening.prisma import flow_diagram
+from corank_lab.screening.report import certificate_page, screening_facts, settled_answers, table_csv
 from corank_lab.screening.team import KNOWN
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from corank.errors import InputError
 from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
 from corank_lab.records.columns import find_columns
-from corank_lab.records.parsers import parse_file
-from corank_lab.records.parsers.parsed import ParsedFile, load_file
+from corank_lab.records.parsed import ParsedFile, load_file
+from corank_lab.records.reading import parse_file
 
 MAX_FILES = 2000
 MAX_IMAGE = 20 * MEGABYTE

@@ -21,7 +21,7 @@ from rapidfuzz import fuzz, process
 
 from corank.errors import InputError
 from corank_lab.records.evidence import ComparedRecord, Match, compare, contradict, entry_of, make_entries
-from corank_lab.records.records import Records
+from corank_lab.records.records import Records, without_collection
 
 MAX_VERSIONS = 100
 """Number of different versions of a work up to which groups are merged; more are hardly one work."""
@@ -107,6 +107,7 @@ class DuplicateGroups:
         return result
 
 
+@without_collection()
 def find_duplicates(records: Records, *, report: Callable[[float], None] | None = None) -> DuplicateGroups:
     """
     Find records that describe one work, by identifiers and by similar titles with agreeing details.

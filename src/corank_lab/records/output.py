@@ -18,12 +18,17 @@ from numpy.typing import NDArray
 
 from corank_lab.records.columns import find_columns
 from corank_lab.records.identity import normalise_doi, normalise_pmid
-from corank_lab.records.parsers.bibtex import BIBTEX_FIELDS, decode_latex
-from corank_lab.records.parsers.nested import ENDNOTE_FIELDS, PUBMED_FIELDS
-from corank_lab.records.parsers.parsed import FieldNames
-from corank_lab.records.parsers.tagged import DIALECTS
+from corank_lab.records.nested import ENDNOTE_FIELDS, PUBMED_FIELDS
+from corank_lab.records.parsed import (
+    FieldNames,
+    clean_abstract,
+    clean_line,
+    split_authors,
+    split_keywords,
+    split_references,
+)
 from corank_lab.records.records import Records
-from corank_lab.records.texts import clean_abstract, clean_line, split_authors, split_keywords, split_references
+from corank_lab.records.tagged import BIBTEX_FIELDS, DIALECTS, decode_latex
 
 OWN = " (source)"
 """End of the name of a field that a reader would take for a standard value."""

@@ -30,12 +30,25 @@ from corank_lab.records.columns import (
     normalise_name,
     settle,
 )
+from corank_lab.records.documents import is_load_file, is_mail, load_folder, parse_load_file, parse_mail
 from corank_lab.records.identity import fingerprint, normalise_doi, normalise_pmid
-from corank_lab.records.parsers import parse_file
-from corank_lab.records.parsers.documents import load_folder
-from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, load_file
-from corank_lab.records.records import RecordDetails, Records, RecordSource
-from corank_lab.records.texts import clean_abstract, clean_line, split_authors, split_keywords, split_references
+from corank_lab.records.nested import parse_json, parse_xml
+from corank_lab.records.parsed import (
+    LoadedFile,
+    ParsedFile,
+    RawRecord,
+    clean_abstract,
+    clean_line,
+    decode,
+    head_of,
+    load_file,
+    split_authors,
+    split_keywords,
+    split_references,
+)
+from corank_lab.records.records import RecordDetails, Records, RecordSource, without_collection
+from corank_lab.records.tables import is_labelled, parse_excel, parse_labelled, parse_table
+from corank_lab.records.tagged import find_dialect, parse_bibtex, parse_tagged
 
 TITLE_LENGTH = 100
 """Letters of a title that is the beginning of the text."""
@@ -303,20 +316,22 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
     names = _source_names(paths)
     entries: list[ReadRecord] = []
     sources = []
-    for path, source in zip(paths, names, strict=True):
-        loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
-        parsed = parse_file(loaded)
-        present = {field: column for field, column in named.items() if column in parsed.columns}
-        seen |= dict.fromkeys(parsed.columns)
-        result, remarks = interpret(parsed, loaded.name, source, present)
-        entries += result
-        sources.append(RecordSource(source, loaded.sha256, parsed.format, len(result), tuple(remarks)))
+    with without_collection():
+        for path, source in zip(paths, names, strict=True):
+            loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
+            parsed, sha256, name = parse_file(loaded), loaded.sha256, loaded.name
+            del loaded  # the content
+            present = {field: column for field, column in named.items() if column in parsed.columns}
+            seen |= dict.fromkeys(parsed.columns)
+            result, remarks = interpret(parsed, name, source, present)
+            entries += result
+            sources.append(RecordSource(source, sha256, parsed.format, len(result), tuple(remarks)))
     for field, column in named.items():
         if column not in seen:
             listed = ", ".join(item[:40] for item in seen)[:300]
-            name = "title" if field == "title" else "text"
+            option = "title" if field == "title" else "text"
             raise InputError(
-                f"{name} is {column!r}, but {', '.join(names)} has the columns {listed}; pass one of them."
+                f"{option} is {column!r}, but {', '.join(names)} has the columns {listed}; pass one of them."
             )
     ids = stable_ids(entries)
     try:
@@ -385,3 +400,52 @@ def _content(entry: ReadRecord) -> str:
     """Return a hash of the texts and fields of a record."""
     said = json.dumps([entry.title, entry.abstract, sorted(entry.fields.items())], ensure_ascii=True)
     return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
+
+
+_FOREIGN = {
+    b"\xd0\xcf\x11\xe0": "an old Excel file (.xls); save it as .xlsx or CSV",
+    b"%PDF": "a PDF file; export the records as RIS, CSV or Excel",
+    b"{\\rtf": "a rich text file; export the records as RIS, CSV or Excel",
+    b"PAR1": "a Parquet file; convert it to CSV",
+    b"SQLite format 3": "a database; export the records as RIS, CSV or Excel",
+    b"7z\xbc\xaf": "a 7z archive; unpack it first",
+    b"Rar!": "a RAR archive; unpack it first",
+}
+_HTML = re.compile(r"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_XML = re.compile(r"<(?:\?xml|!|[A-Za-z][\w:.-]*[\s/>])")
+_JSON = re.compile(r"\{|\[\s*[{\[\]]")
+_BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
+
+
+def _is_bibtex(head: str) -> bool:
+    result = _BIBTEX.search(head)
+    # a table may quote an address at the beginning of a line, but not before its header
+    return result is not None and all(
+        not line.strip() or line.lstrip().startswith(("%", "@", "#", "//")) or "," not in line
+        for line in head[: result.start()].split("\n")
+    )
+
+
+FORMATS: tuple[tuple[Callable[[str], object], Callable[[str, str], ParsedFile]], ...] = (
+    (_XML.match, parse_xml), (_JSON.match, parse_json), (is_load_file, parse_load_file), (is_labelled, parse_labelled),
+    (find_dialect, parse_tagged), (_is_bibtex, parse_bibtex), (lambda head: True, parse_table),
+)  # fmt: skip
+"""How each format of text is recognised, and its parser; the first that matches is used."""
+
+
+def parse_file(loaded: LoadedFile) -> ParsedFile:
+    """Parse a file of any known format; raise `InputError` for others."""
+    content, name = loaded.content, loaded.name
+    if content.startswith(b"PK\x03\x04"):
+        return parse_excel(content, name)
+    if is_mail(content):
+        return parse_mail(content, name)
+    for magic, what in _FOREIGN.items():
+        if content.startswith(magic):
+            raise InputError(f"{name} is {what}.")
+    text, remark = decode(content)
+    head = head_of(text)
+    if _HTML.match(head):
+        raise InputError(f"{name} is a web page; export the records as RIS, CSV or Excel.")
+    parsed = next(parse for is_format, parse in FORMATS if is_format(head))(text, name)
+    return replace(parsed, remarks=(remark, *parsed.remarks)) if remark else parsed

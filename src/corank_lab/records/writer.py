@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from corank.data import SUFFIXES, atomic_file, csv_text, defuse, suffix_of, write_text
 from corank.errors import InputError, import_extra
 from corank_lab.records.columns import fields_of
+from corank_lab.records.documents import load_file_text
 from corank_lab.records.output import BETWEEN, KINDS, LISTS, OWN, OutputRecord, one_cell, output_records, squeeze
-from corank_lab.records.parsers.documents import load_file_text
 from corank_lab.records.records import Records
 
 CELL = 32_767

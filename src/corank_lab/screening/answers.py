@@ -16,7 +16,9 @@ TITLE = 120
 """Number of letters of a title in a journal."""
 LABEL = "label of the file"
 """Text of known answers that are labels of the records."""
-UNRANKED = ("known", "search", "adjudication")
+BEFOREHAND = ("known", "search", "richness")
+"""Ways of choosing a record that the ranking has no part in; its answer counts as known before the reading."""
+UNRANKED = (*BEFOREHAND, "adjudication")
 """Ways of choosing a record other than by reading in the order of the ranking."""
 
 
@@ -35,7 +37,8 @@ class ScreeningEntry(JournalEntry):
     NUMBERS: ClassVar[tuple[str, ...]] = ("rank", "score")
 
     id: str = ""  # the record; empty for a topic
-    # {"start", "model", "sample", "known", "search", "history", "adjudication"}: why the record was shown. "search"
+    # {"start", "model", "sample", "known", "search", "richness", "history", "adjudication"}: why the record was shown.
+    # "richness" is a random sample before the reading, "search"
     # marks a record that the judge looked for, "history" a change of an earlier answer, "adjudication" an answer that
     # settles a conflict of judges
     by: str = ""
@@ -171,7 +174,7 @@ class ScreeningAnswers:
             self.chosen_by[number] = way
             self.answered_at[number] = entry.time
             self.n_sampled += way == "sample"
-            if way in ("known", "search"):
+            if way in BEFOREHAND:
                 self._beforehand[number] = None
         self.current[number] = entry
         is_relevant = entry.action == "relevant"

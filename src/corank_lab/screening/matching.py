@@ -28,6 +28,8 @@ FAMILY_COLUMNS = (
     "family", "family id", "group identifier", "begattach", "beg attach", "begin attachment", "attachment range",
 )  # fmt: skip
 """Columns with one value for all documents of a family, in small letters."""
+THREAD_COLUMNS = ("thread", "thread id", "email thread", "conversation", "conversation id", "thread group")
+"""The same for the messages of a conversation."""
 MAX_DIGITS = 10
 """Longest place in a file."""
 
@@ -96,8 +98,9 @@ class UniqueRecords:
         return self._evidence.get(int(self.originals[number]), ())
 
     def family(self, number: int) -> tuple[int, ...]:
-        """Return the other documents of a family, such as an e-mail and its attachments, in the order of the files."""
-        return tuple(item for item in self._families.get(number, ()) if item != number)
+        """Return the rest of a family, such as an e-mail and its attachments, then of its thread."""
+        together = dict.fromkeys(item for groups in self._families for item in groups.get(number, ()))
+        return tuple(item for item in together if item != number)
 
     def keys(self, number: int) -> tuple[str, ...]:
         """Return the keys of a record and of its duplicates."""
@@ -130,15 +133,18 @@ class UniqueRecords:
         return {number: tuple(group.evidence) for group in groups for number in group.members}
 
     @cached_property
-    def _families(self) -> dict[int, list[int]]:
-        """The family of each record that has one with several members, by a column such as ``Family``."""
-        families: dict[str, list[int]] = {}
-        for number, fields in enumerate(self.unique.fields):
-            named = {" ".join(re.split(r"[\W_]+", column.lower())): column for column in fields}
-            column = next((named[name] for name in FAMILY_COLUMNS if name in named), None)
-            if column is not None and (value := " ".join(fields[column]).strip()):
-                families.setdefault(value, []).append(number)
-        return {number: members for members in families.values() if len(members) > 1 for number in members}
+    def _families(self) -> list[dict[int, list[int]]]:
+        """The family and the thread of each record that has one with several members."""
+        result = []
+        for names in (FAMILY_COLUMNS, THREAD_COLUMNS):
+            groups: dict[str, list[int]] = {}
+            for number, fields in enumerate(self.unique.fields):
+                named = {" ".join(re.split(r"[\W_]+", column.lower())): column for column in fields}
+                column = next((named[name] for name in names if name in named), None)
+                if column is not None and (value := " ".join(fields[column]).strip()):
+                    groups.setdefault(value, []).append(number)
+            result.append({number: members for members in groups.values() if len(members) > 1 for number in members})
+        return result
 
     @cached_property
     def _index(self) -> IdentityIndex:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from corank.base import conjugate_gradients
 from corank.text import split_words
+from corank_lab.screening.prior import SourceWeights
 from corank_lab.screening.views import Views
 
 PENALTY, BALANCE = 4.0, 10.0
@@ -33,15 +34,30 @@ Product = Callable[[Floats], NDArray[np.floating[Any]]]
 class ScreeningModel:
     """Scores of all records by the answers so far."""
 
-    def __init__(self, views: Views) -> None:
+    def __init__(self, views: Views, sources: Floats | None = None) -> None:
         self.views = views
+        self._weights = None if sources is None or not sources.shape[1] else SourceWeights(sources)
         n = len(views)
         self._a = np.zeros(n)  # one per record, 0 if not judged
         self._rows: list[int] = []  # records of the rows of _kernel, in this order
         self._kernel = np.empty((n, n), np.float32) if views.kernel is not None else None
 
     def scores(self, judged: Sequence[int], relevant: Sequence[bool]) -> NDArray[np.float32]:
-        """Refit, and score every record."""
+        """Refit, and score every record; with prior knowledge, in units of the standard deviation."""
+        scores = self._fitted(judged, relevant)
+        if self._weights is None:
+            return scores
+        return self._weights.ordered(scores, judged, relevant, self._without).astype(np.float32)
+
+    def _without(self, rows: NDArray[np.intp], relevant: NDArray[np.bool_]) -> Floats:
+        """Score every record by some of the judged ones, from zero coefficients."""
+        target, judged = np.where(relevant, 1.0, -1.0), self.views.take(rows)
+        a = solve(
+            lambda x: judged.times(judged, x) + judged.own * x, PENALTY / weights(target), target, np.zeros(len(rows))
+        )
+        return self.views.times(judged, a).astype(np.float64)
+
+    def _fitted(self, judged: Sequence[int], relevant: Sequence[bool]) -> NDArray[np.float32]:
         rows, target, views = np.array(judged, dtype=np.intp), np.where(relevant, 1.0, -1.0), self.views
         ridge, start = PENALTY / weights(target), self._a[rows]
         self._a[:] = 0.0
@@ -93,21 +109,22 @@ def solve(product: Product, ridge: Floats, target: Floats, start: Floats) -> Flo
 
 
 def choose_first(
-    views: Views, unread: NDArray[np.intp], rejected: Iterable[int], *, topic: str = "", seed: int = 0
+    views: Views, unread: NDArray[np.intp], rejected: Iterable[int], *, sources: Floats | None = None, seed: int = 0
 ) -> int:
     """
-    Choose a record while no relevant one is known: most similar to the topic, most typical, and random, in turn.
+    Choose a record while no relevant one is known: by prior knowledge, the most typical and a random one, in turn.
 
-    A typical record is similar to many records and to few rejected ones. The topic is not used as a relevant record: it
-    has no citations, and the model would learn that.
+    Prior knowledge prefers the largest sum of its sources. It has only its turn, since a title may share its words with
+    the wrong records. A typical record is similar to many records and to few rejected ones.
     """
     irrelevant = np.array([*rejected], dtype=np.intp)
-    ways = ["topic", "typical", "random"] if topic else ["typical", "random"]
+    has_prior = sources is not None and sources.shape[1] > 0
+    ways = ["prior", "typical", "random"] if has_prior else ["typical", "random"]
     way = ways[len(irrelevant) % len(ways)]
     if way == "random":
         return int(np.random.default_rng([seed, len(irrelevant)]).choice(unread))
-    if way == "topic":
-        scores = views.likeness(topic)
+    if sources is not None and way == "prior":
+        scores = sources.sum(axis=1)
     else:
         scores = views.typical
         if len(irrelevant):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from corank_lab.screening.answers import ScreeningEntry, prior_entries
 from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel, choose_first
+from corank_lab.screening.prior import Prior
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress, advice_sentence
-from corank_lab.screening.stopping.sampling import RandomSample
+from corank_lab.screening.stopping.urns import RandomSample, draw_order, richness_sentence
 from corank_lab.screening.team import OpenRecord, TeamAnswers
 from corank_lab.screening.views import Views, make_views
 
@@ -37,11 +39,12 @@ class Screening(TeamAnswers):
     Find nearly all relevant records while reading few.
 
     The record with the highest score is read next, and every answer refits the model (see
-    `corank_lab.screening.model`). Until the first relevant record is found, three ways of choosing take turns: the
-    record most similar to the topic, the record most similar to all others, and a random record.
+    `corank_lab.screening.model`). Until the first relevant record is found, the record that prior knowledge prefers,
+    the record most similar to all others, and a random record take turns.
 
     records: Records to screen; with `UniqueRecords`, duplicates are judged as one.
-    topic: Description of relevant records; used until the first one is found.
+    topic: Description of relevant records, such as the criteria of inclusion; a source of prior knowledge.
+    prior: Further sources: old reviews, and probabilities in a column (`corank_lab.screening.prior`).
     known: Ids of records known to be relevant.
     rejected: Ids of records known to be irrelevant.
     journal: Keeps the answers in a database; answers in it are used. Without one, they are in memory only.
@@ -53,7 +56,8 @@ class Screening(TeamAnswers):
     readers: Number of judges who read a record of that share; all by default.
     rule: When reading may stop: a name in `corank_lab.screening.STOPPING_RULES`.
     target: Recall to reach.
-    confidence: Required probability that the target is reached.
+    confidence: Required probability that the target is reached; that of the rule by default.
+    richness: Number of random records to read before all others, which estimate the share of relevant records.
     random_state: Random seed.
     views: Views of the same records, made before; else `prepare` makes them.
 
@@ -70,6 +74,7 @@ class Screening(TeamAnswers):
         records: Records | UniqueRecords,
         *,
         topic: str | None = None,
+        prior: Prior | None = None,
         known: Iterable[str] = (),
         rejected: Iterable[str] = (),
         journal: ScreeningJournal | None = None,
@@ -79,20 +84,24 @@ class Screening(TeamAnswers):
         readers: int = ANY_NUMBER,
         rule: str = DEFAULT_RULE,
         target: float = 0.95,
-        confidence: float = 0.95,
+        confidence: float | None = None,
+        richness: int = 0,
         random_state: int = 0,
         views: Views | None = None,
     ) -> None:
         super().__init__(records, journal, share=share, overlap=overlap, readers=readers)
-        self.topic, self._seed = "", random_state
+        self.topic, self._prior, self._seed = "", prior or Prior(), random_state
+        self._sources: tuple[str, NDArray[np.float64]] | None = None
         self.views = views
         self._model: ScreeningModel | None = None
+        self._model_sources: NDArray[np.float64] | None = None
         self._scores: NDArray[np.float32] | None = None
         self._prefetched: tuple[int, dict[bool, NDArray[np.float32]]] | None = None
         self._shown: tuple[int, ScreeningEntry] | None = None
         self._rule = stopping_rule(rule, len(self.records), target, confidence)
         self._forecaster = Forecaster(self._rule)
         self._advice = ScreeningAdvice()
+        self._n_richness = min(richness, len(self.records))
         self.begin()
         known, rejected = list(known), list(rejected)
         if journal is not None or known or rejected or labels:
@@ -253,18 +262,21 @@ class Screening(TeamAnswers):
         drawn = [] if sample is None else [number for number in sample.left if is_open[number]]
         drawn = [number for number in drawn if number not in later] or drawn
         last = [number for number in dict.fromkeys([*later, *aside]) if is_open[number] and number not in drawn]
-        is_open[[*last, *drawn]] = False
+        first = [number for number in self._richness_records if is_open[number] and number not in last]
+        is_open[[*last, *drawn, *first]] = False
         again = set(np.flatnonzero(is_open & (self._n_read > 0)).tolist())
         second = [number for number in self.team.relevant if number in again] if again else []
         is_open[second] = False
         last_read = self.answers_of(judge).last
         family = [] if last_read is None else [item for item in self.unique.family(last_read) if is_open[item]]
         is_open[family] = False
-        chosen: list[int] = [*second, *drawn, *family, *self._ranked(np.flatnonzero(is_open), most), *last]
+        chosen: list[int] = [*second, *first, *drawn, *family, *self._ranked(np.flatnonzero(is_open), most), *last]
         return [OpenRecord(number, int(self._needed[number] - self._n_read[number])) for number in chosen[:most]]
 
     def why(self, number: int, judge: str | None = None) -> ScreeningEntry:
         """Return an entry without an action that says why a record is shown: by what, rank and score."""
+        if number in self._richness_records:
+            return ScreeningEntry("", by="richness")
         sample = self._sample()
         if sample is not None and number in sample.left:
             return ScreeningEntry("", by="sample")
@@ -274,6 +286,16 @@ class Screening(TeamAnswers):
         rank = 1 + int(np.count_nonzero(self._scores[self._is_open(judge or self.judge)] > score))
         return ScreeningEntry("", by="model", rank=rank, score=round(float(score), 4))
 
+    @cached_property
+    def _richness_records(self) -> dict[int, None]:
+        """The first records, in random order; a larger number continues the order."""
+        return dict.fromkeys(draw_order(len(self.records), (), self._seed)[: self._n_richness])
+
+    def richness(self) -> str:
+        """Return a sentence on the share of relevant records, by the answered ones of the random sample."""
+        answers = [self.team.relevant[i] for i, way in self.team.chosen_by.items() if way == "richness"]
+        return richness_sentence(len(self.records), len(answers), sum(answers)) if answers else ""
+
     def prepare(self) -> None:
         """Make the views that the model needs."""
         if self.views is None:
@@ -282,10 +304,20 @@ class Screening(TeamAnswers):
     def fit(self, judged: tuple[Sequence[int], Sequence[bool]]) -> NDArray[np.float32] | None:
         """Return scores of all records; None before a relevant one is known. One thread may call it at a time."""
         self.prepare()
-        if self._model is None:
+        sources = self.sources
+        if self._model is None or self._model_sources is not sources:
             assert self.views is not None
-            self._model = ScreeningModel(self.views)
+            self._model, self._model_sources = ScreeningModel(self.views, sources), sources
         return self._model.scores(*judged) if any(judged[1]) else None
+
+    @property
+    def sources(self) -> NDArray[np.float64]:
+        """Scores of the records by prior knowledge, one column for each source; the topic may change."""
+        topic = self.topic or self.team.topic
+        if self._sources is None or self._sources[0] != topic:
+            assert self.views is not None
+            self._sources = topic, self._prior.columns(self.records, self.views, topic)
+        return self._sources[1]
 
     def install(self, scores: NDArray[np.float32] | None) -> None:
         """Use new scores."""
@@ -310,6 +342,7 @@ class Screening(TeamAnswers):
     def plan_advice(self) -> Callable[[], ScreeningAdvice]:
         """Return a function that computes the advice for the answers so far, in any thread."""
         team, rule, sample = self.team, self.rule, self._sample()
+        richness = [sentence] if (sentence := self.richness()) else []
         finds, n_ranked, n_known = list(team.finds), len(team.ranked), team.n_known
         n_answers = len(team.relevant)
         unread = len(self.records) - n_answers
@@ -333,7 +366,9 @@ class Screening(TeamAnswers):
             if sampled is not None and unread:
                 return ScreeningAdvice(sampled, may_stop, to_sample, evidence, None, sentence, given=given)
             figures = forecaster.forecast(finds, n_ranked, n_known)
-            return ScreeningAdvice(figures.lines(), may_stop, to_sample, evidence, since, sentence, figures, given)
+            return ScreeningAdvice(
+                (*figures.lines(), *richness), may_stop, to_sample, evidence, since, sentence, figures, given
+            )
 
         return compute
 
@@ -374,8 +409,7 @@ class Screening(TeamAnswers):
             return [int(number) for number in unread[np.argsort(-scores, kind="stable")]]
         rejected, first = self.team.relevant, []
         if self.views is not None and not self.team.has_found:
-            topic = self.topic or self.team.topic
-            first = [choose_first(self.views, unread, rejected, topic=topic, seed=self._seed)]
+            first = [choose_first(self.views, unread, rejected, sources=self.sources, seed=self._seed)]
         order = np.random.default_rng([self._seed, len(rejected)]).permutation(unread).tolist()
         return list(dict.fromkeys([*first, *order]))
 

@@ -14,6 +14,7 @@ from corank.data import atomic_file
 from corank.errors import InputError, import_extra
 from corank_lab.records.records import Records
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.prior import Prior
 from corank_lab.screening.screening import Screening
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.views import Views, make_views
@@ -85,11 +86,15 @@ def simulate(
     *,
     rule: str = DEFAULT_RULE,
     target: float = 0.95,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     views: Views | None = None,
+    topic: str = "",
+    prior: Prior | None = None,
 ) -> list[ScreeningReplay]:
     """
     Replay a fully judged collection from several starts.
+
+    topic, prior: Prior knowledge, as in `corank_lab.screening.Screening`.
 
     A start is one relevant and one irrelevant record; ``numpy.random.default_rng(seed)`` draws the relevant one first.
     """
@@ -108,13 +113,15 @@ def simulate(
     seeds = list(range(starts)) if isinstance(starts, int) else list(starts)
     stopping = stopping_rule(rule, len(records) - 2, target, confidence)
     made = make_views(UniqueRecords(records).linked()) if views is None else views
-    return [_replay(records, y, seed, stopping, made) for seed in seeds]
+    return [_replay(records, y, seed, stopping, made, topic, prior) for seed in seeds]
 
 
-def _replay(records: Records, y: NDArray[np.bool_], seed: int, rule: StoppingRule, views: Views) -> ScreeningReplay:
+def _replay(
+    records: Records, y: NDArray[np.bool_], seed: int, rule: StoppingRule, views: Views, topic: str, prior: Prior | None
+) -> ScreeningReplay:
     began = time.perf_counter()
     known, rejected = (records.ids[number] for number in start_pair(y, seed))
-    screening = Screening(records, known=[known], rejected=[rejected], views=views)
+    screening = Screening(records, known=[known], rejected=[rejected], views=views, topic=topic, prior=prior)
     order = []
     while (record := screening.next()) is not None:
         screening.answer(record, bool(y[record]))

@@ -14,7 +14,7 @@ from cli.test_bad_things import COMMANDS, tree, write_answers
 from corank import cli
 from corank.cli import app
 from corank.errors import InputError
-from corank_lab.cli.screening.replay import REPORT_FILES
+from corank_lab.cli.screening.results import REPORT_FILES
 from corank_lab.records import read_records
 from faults.writers import write_journal
 from helpers.files import files
@@ -22,7 +22,7 @@ from helpers.files import files
 INPUTS = {
     "add_to", "answers", "certificate", "cheap", "compare", "config", "data", "database", "documents", "features",
     "files", "folder", "gold", "grade", "index", "items", "judgements", "links", "log", "model", "names", "pairs",
-    "drawn", "predictions", "qrels", "queries",
+    "drawn", "predictions", "prior", "qrels", "queries",
     "query_ids", "query_vectors", "reasons", "records", "rows", "runs", "source", "test", "texts", "truth", "valid",
     "vectors", "verify", "votes",
 }  # fmt: skip

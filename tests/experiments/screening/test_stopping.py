@@ -25,7 +25,6 @@ def small(monkeypatch, tmp_path):
     monkeypatch.setattr(stopping, "KINDS", KINDS)
     names = tuple(name for names in KINDS.values() for name in names)
     monkeypatch.setattr(stopping, "QUICK", names)
-    monkeypatch.setattr(stopping, "SMALL", names)
     stopping._collection.cache_clear()
     yield ExperimentOptions(tmp_path / "out", quick=True)
     stopping._collection.cache_clear()
@@ -34,7 +33,7 @@ def small(monkeypatch, tmp_path):
 @pytest.mark.long
 def test_a_run_replays_every_rule(small):
     report = stopping.run(small)
-    rules, choice, _, groups, _, reviews = report.tables
+    rules, _, choice, groups, _, reviews = report.tables
     assert [row[0] for row in rules.rows] == list(STOPPING_RULES)
     replays = [simulate(collection(50, 9, seed=seed), 2, rule="consecutive") for seed in (0, 1)]
     row = dict(zip(rules.columns, rules.rows[list(STOPPING_RULES).index("consecutive")], strict=True))
@@ -53,7 +52,7 @@ def test_a_traced_rule_stops_where_the_rule_stops():
         found = rng.random(n) < share * 4 * np.exp(-np.arange(n) / (0.3 * n))
         found[0] = True
         rule = stopping_rule(DEFAULT_RULE, n)
-        share, _ = stopping._stop(stopping._trace(found), stopping.CHOSEN)
+        share, _ = stopping._stop(stopping._trace(found), stopping.DEFAULT, stopping.OTHERS)
         assert share == pytest.approx(rule.stops_at(found) / n)
 
 

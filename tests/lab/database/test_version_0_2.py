@@ -15,7 +15,7 @@ from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages.preferences import PreferenceWorkspace
 from corank_lab.pages.screening import ScreenWorkspace
 from corank_lab.records import read_records
-from corank_lab.screening.reporting.certificate import verify
+from corank_lab.screening.certificate import verify
 
 STORED = Path(__file__).parent / "version_0_2"
 

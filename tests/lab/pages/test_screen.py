@@ -14,7 +14,7 @@ import pytest
 from corank_lab.pages.app import create_app
 from corank_lab.pages.markup import highlight
 from corank_lab.records.records import read_records
-from corank_lab.screening.reporting.certificate import verify
+from corank_lab.screening.certificate import verify
 from helpers.pages import PageClient, answers_of_judges, fields, words
 from helpers.reviews import bees, with_duplicate
 from helpers.stores import open_new

@@ -5,8 +5,8 @@ import lzma
 import pytest
 
 from corank.errors import InputError
-from corank_lab.records.parsers.bibtex import decode_latex
 from corank_lab.records.records import read_records
+from corank_lab.records.tagged import decode_latex
 from experiments.datasets.catalog import data_root
 from helpers.record_samples import check_works, read
 

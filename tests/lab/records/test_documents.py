@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank_lab.records.parsers import documents
-from corank_lab.records.parsers.documents import is_mail, load_file_text, parse_load_file, parse_mail
+from corank_lab.records import documents
+from corank_lab.records.documents import is_mail, load_file_text, parse_load_file, parse_mail
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening import Screening

@@ -6,7 +6,7 @@ import lzma
 import pytest
 
 from corank.errors import InputError
-from corank_lab.records.texts import clean_abstract, clean_line
+from corank_lab.records.parsed import clean_abstract, clean_line
 from helpers.record_samples import read
 
 TEXT = "title,abstract,year\nÜber Zinn – “ore”,Größe 5 µm,2001\n"

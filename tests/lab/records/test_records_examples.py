@@ -20,10 +20,7 @@ from corank_lab.records.identity import (
     title_similarity,
 )
 from corank_lab.records.output import family_of, one_cell
-from corank_lab.records.parsers.bibtex import decode_latex
-from corank_lab.records.records import Records
-from corank_lab.records.summary import summarise
-from corank_lab.records.texts import (
+from corank_lab.records.parsed import (
     clean_abstract,
     clean_line,
     clean_text,
@@ -31,6 +28,8 @@ from corank_lab.records.texts import (
     split_keywords,
     split_references,
 )
+from corank_lab.records.records import Records, summarise
+from corank_lab.records.tagged import decode_latex
 
 
 def test_evidence():

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corank_lab.records.parsed import clean_abstract
 from corank_lab.records.records import REVIEW, REVIEW_CITATION, load_review, read_records, review_text
-from corank_lab.records.texts import clean_abstract
 from experiments.datasets.catalog import data_root
 
 ROOT = Path(__file__).parents[3]

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from corank_lab.records.duplicates import find_duplicates
-from corank_lab.records.records import RecordDetails, Records, RecordSource
-from corank_lab.records.summary import duplicate_table, summarise
+from corank_lab.records.records import RecordDetails, Records, RecordSource, duplicate_table, summarise
 
 RECORDS = Records(
     ["a1", "a2", "b1"],

@@ -8,8 +8,8 @@ import pytest
 
 from corank.data.io.table_text import csv_text
 from corank.errors import InputError
+from corank_lab.records.parsed import split_authors, split_keywords, split_references
 from corank_lab.records.records import read_records
-from corank_lab.records.texts import split_authors, split_keywords, split_references
 from helpers.record_samples import ABSTRACT, FACTS, TITLE, check_works, read
 
 NAMES = {

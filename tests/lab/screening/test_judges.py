@@ -5,8 +5,8 @@ import pytest
 
 from corank.errors import InputError
 from corank_lab.screening import ScreeningJournal, UniqueRecords, combine, find_conflicts
-from corank_lab.screening.agreement import kappa_interval, screening_agreement
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
+from corank_lab.screening.methods import kappa_interval, screening_agreement
 from corank_lab.screening.team import Adjudication
 from helpers.records import collection
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank_lab.screening import Screening, ScreeningJournal, make_views
+from corank_lab.records.records import Records
+from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, make_views
 from corank_lab.screening.model import ScreeningModel
+from corank_lab.screening.stopping.urns import draw_order
 from helpers.records import collection
 
 RECORDS = collection()
@@ -92,7 +94,7 @@ def test_a_postponed_record_comes_last_and_can_be_undone():
 
 
 def test_a_journal_is_continued(tmp_path):
-    through = start()
+    through = start(topic="topic1")
     expected = read_on(through, 20)
     with ScreeningJournal(tmp_path / "corank.db") as journal:
         screening = start(journal=journal, topic="topic1")
@@ -260,3 +262,26 @@ def test_views_do_not_depend_on_the_hash_seed():
         for seed in ("1", "2", "3")
     }
     assert len(found) == 1
+
+
+def test_a_random_sample_before_the_reading_states_the_richness():
+    records = collection(60, 12)
+    screening = Screening(records, richness=10, random_state=4)
+    drawn = []
+    for _ in range(10):
+        record = screening.next()
+        assert screening.why(record).by == "richness"
+        drawn.append(record)
+        screening.answer(record, relevant=bool(records.labels[record] == 1))
+    assert drawn == draw_order(60, (), 4)[:10]
+    found = int(records.labels[drawn].sum())
+    assert screening.progress().forecast[-1].startswith(f"Richness: {found} of 10 random records are relevant")
+    assert screening.why(screening.next()).by != "richness"
+    assert screening.rule.n == 50  # the ranking has no part in the sample
+    assert screening.team.n_known == found
+
+
+def test_a_thread_follows_the_family():
+    fields = [{"Thread": ["t1"]}, {}, {"Thread": ["t1"], "Family": ["f"]}, {"Family": ["f"]}, {"Thread": ["t2"]}]
+    unique = UniqueRecords(Records(list("abcde"), ["tin"] * 5, [""] * 5, fields=fields))
+    assert [unique.family(number) for number in range(5)] == [(2,), (), (3, 0), (2,), ()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -85,15 +86,7 @@ def text(found: RunsEvaluation) -> str:
     """Return all tables and sentences as plain text."""
     parts = []
     for result in found.values():
-        for table in tables(result):
-            cells = [table.columns, *(tuple(table.texts(row)) for row in table.rows)]
-            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            parts.append(table.title)
-            parts += [
-                "  ".join(f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}"
-                          for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
-                for row in cells
-            ]  # fmt: skip
+        parts += [replace(table, note="").plain() for table in tables(result)]
         parts += sentences(result, found.these_queries)
     return "\n".join([*parts, *(f"Note: {note}" for note in found.notes)])
 

@@ -1,12 +1,13 @@
 """
-AutoLabelRanker: the average of the label rankers that cross-validation cannot tell from the best.
+AutoLabelRanker: an average of label rankers, weighted by cross-validation.
 
-Each method m scores the rows of every fold without them, with quality q_m of each row (`LabelRanker.score`). Members
-are the methods whose mean q_m is at most one standard error of the paired difference below the best mean, and
+Each method m scores the rows of every fold without them, with quality q_m of each row (`LabelRanker.score`). Let g_m be
+its mean distance from the best method and e the median of the standard errors of these distances. Then
 
-    u(x) = Σ_m u_m(x) / (M s_m),
+    u(x) = Σ_m w_m u_m(x) / s_m,   w_m = e^(−3 g_m / e),
 
-s_m the root mean square of the left-out utilities, centred in each row if there is no zero point.
+s_m the root mean square of the left-out utilities, centred in each row if there is no zero point; methods with w_m
+below .01 are left out.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ Floats = NDArray[np.float64]
 
 # labels up to which one model for each pair of them is tried
 _MAX_PAIRWISE = 16
-# standard errors of the difference to the best method, up to which a method is averaged
-_ERRORS = 1.0
+# 3 of the weights, and the smallest weight of a member
+_STEEPNESS, _MIN_WEIGHT = 3.0, 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +59,10 @@ class FittedAutoLabels:
 @shared_parameters
 class AutoLabelRanker(LabelRanker):
     """
-    Label ranking by the average of the best of five methods: linear in batch or online, pairwise, neighbours, forest.
+    Label ranking by an average of up to five methods: linear in batch or online, pairwise, neighbours, forest.
 
-    Columns are standardised and every method is cross-validated with its defaults. Those whose mean score (as in
-    `score`) is within one standard error of the best are fitted to all rows and averaged.
+    Columns are standardised and every method is cross-validated with its defaults. Methods near the best mean score (as
+    in `score`), in units of its standard error, are fitted to all rows and averaged with weights.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class AutoLabelRanker(LabelRanker):
     members_ : list of LabelRanker
         The averaged rankers, best first, fitted to all rows with standardised columns.
     scales_ : array of shape (n_members,)
-        Numbers by which their utilities are divided before the mean is taken.
+        Numbers by which their utilities are divided before the mean is taken: scales over weights.
     cv_scores_ : dict
         Mean cross-validated score of each method.
     column_mean_, column_scale_ : arrays of shape (n_features,)
@@ -126,12 +127,13 @@ class AutoLabelRanker(LabelRanker):
             makers.append(lambda: PairwiseLabelRanker(scale=False))
         folds = list(KFold(min(self.cv, n), shuffle=True, random_state=for_folds).split(np.empty(n)))
         trials = [_cross_validated(make, standard, preferences, folds) for make in makers]
-        chosen = near_the_best(np.array([values for values, _ in trials]))
+        weights = member_weights(np.array([values for values, _ in trials]))
+        chosen = [int(i) for i in np.argsort(-weights, kind="stable") if weights[i] >= _MIN_WEIGHT]
         members = [makers[i]().fit(standard, preferences) for i in chosen]
         scores = {type(make()).__name__: _mean(values) for make, (values, _) in zip(makers, trials, strict=True)}
         return FittedAutoLabels(
-            labels, preferences.kind, preferences.is_calibrated, members, np.array([trials[i][1] for i in chosen]),
-            scores, scaling.mean, scaling.factors,
+            labels, preferences.kind, preferences.is_calibrated, members,
+            np.array([trials[i][1] / weights[i] for i in chosen]), scores, scaling.mean, scaling.factors,
         )  # fmt: skip
 
     def _utilities(self, rows: Any) -> Floats:
@@ -165,16 +167,15 @@ def _cross_validated(make: Any, X: Any, preferences: LabelPreferences, folds: li
     return values, (float(np.sqrt(np.mean(np.concatenate(squares)))) if squares else 0.0) or 1.0
 
 
-def near_the_best(values: Floats) -> list[int]:
-    """Return the methods within `_ERRORS` standard errors of the best, best first; values are (n_methods, n_rows)."""
+def member_weights(values: Floats) -> Floats:
+    """Return w of each method; values are (n_methods, n_rows)."""
     known = values[:, ~np.isnan(values).any(axis=0)]
     if not known.size:
-        return [0]
-    means = known.mean(axis=1)
-    gaps = known[np.argmax(means)] - known
+        return np.asarray(np.eye(len(values))[0])
+    gaps = known[np.argmax(known.mean(axis=1))] - known
     errors = gaps.std(axis=1) / np.sqrt(known.shape[1])
-    near = np.flatnonzero(gaps.mean(axis=1) <= _ERRORS * errors)
-    return [int(i) for i in near[np.argsort(-means[near], kind="stable")]]
+    unit = float(np.median(errors[errors > 0.0])) if errors.any() else 1.0
+    return np.asarray(np.exp(-_STEEPNESS * gaps.mean(axis=1) / unit))
 
 
 def _mean(values: Floats) -> float:

@@ -7,41 +7,58 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import Force, Json, Seed, emit, print_json, table_fields
+from corank.cli import Force, Json, KeepFormulas, Seed, emit, print_json, table_fields
 from corank.errors import InputError
-from corank_lab.cli.screening.screen import Answers, Confidence, Files, KeepDuplicates, Rule, Target, Text, Title
+from corank_lab.cli.screening.screen import Files, RecordOptions, Richness, StoppingOptions
 
 if TYPE_CHECKING:
-    from corank_lab.cli.screening.files import ScreeningFiles
-    from corank_lab.screening.reporting.methods import ScreeningFacts
+    from corank.tables import ReportTable
+    from corank_lab.cli.screening.session import ScreeningFiles
+    from corank_lab.screening import ScreeningReplay
+    from corank_lab.screening.methods import ScreeningFacts
+
+
+STARTS = 10
+"""Default number of replays."""
 
 
 def export(
-    files: ScreeningFiles, target: Path, only: str, *, all_copies: bool, force: bool, as_json: bool, keep_formulas: bool
+    records: Files,
+    columns: RecordOptions,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="File of records and answers to write: .ris, .csv or .xlsx.")
+    ],
+    only: Annotated[str, typer.Option(help="Records to export: all, included, excluded, conflicts or unread.")] = "all",
+    tag: Annotated[str, typer.Option(help="Only records with this tag; with ! before it, those without.")] = "",
+    all_copies: Annotated[bool, typer.Option("--all-copies", help="Write duplicates too, not each work once.")] = False,
+    keep_formulas: KeepFormulas = False,
+    as_json: Json = False,
+    force: Force = False,
 ) -> None:
     """Write the records with the answers of all judges."""
     from corank.data import require_no_input, require_text_place, suffix_of
     from corank_lab.database.journal import journal_paths
     from corank_lab.records.writer import require_records_suffix
-    from corank_lab.screening.reporting.export import export_screening, require_only
-    from corank_lab.screening.reporting.report import settled_answers
+    from corank_lab.screening.export import export_screening, require_only
+    from corank_lab.screening.report import settled_answers
 
+    files = columns.files(records)
     require_only(only)
-    is_log = suffix_of(target) == ".jsonl"
+    is_log = suffix_of(output) == ".jsonl"
     if not is_log:
-        require_records_suffix(target)
-    require_no_input(target, [files.database, *journal_paths(files.old_folder)])
-    require_text_place(target, overwrite=force)
+        require_records_suffix(output)
+    require_no_input(output, [files.database, *journal_paths(files.old_folder)])
+    require_text_place(output, overwrite=force)
     unique, judges = files.judged
     if is_log:
-        _export_log(files, target, force=force, as_json=as_json)
+        _export_log(files, output, force=force, as_json=as_json)
         return
     counts = export_screening(
-        target, files.records, settled_answers(unique, judges), groups=unique.groups, only=only,
+        output, files.records, settled_answers(unique, judges), groups=unique.groups, only=only, tag=tag,
         all_copies=all_copies, overwrite=force, keep_formulas=keep_formulas,
     )  # fmt: skip
     fields = {
-        "output": target,
+        "output": output,
         "only": only,
         "n_records": counts.n_records,
         "n_relevant": counts.n_included,
@@ -53,7 +70,7 @@ def export(
     }
     n_copies = counts.n_duplicates
     sentence = (
-        f"wrote {target}: {counts.n_records} records"
+        f"wrote {output}: {counts.n_records} records"
         + (f" ({only})" if only != "all" else "")
         + f", {counts.n_included} relevant, {counts.n_excluded} not relevant, {counts.n_unread} unread"
         + (f", {counts.n_conflicts} on which the judges disagree (left empty)" if len(judges) > 1 else "")
@@ -76,43 +93,51 @@ def _export_log(files: ScreeningFiles, target: Path, *, force: bool, as_json: bo
         scratch.write_bytes(b"".join(logs.values()))
     n_lines = sum(lines.count(b"\n") for lines in logs.values())
     fields = {"output": target, "n_lines": n_lines, "judges": list(logs)}
-    emit(as_json, "screen", fields, f"wrote {target}: {n_lines} answers of {', '.join(logs)}")
+    emit(as_json, "screen", fields, f"wrote {target}: {n_lines} entries of {', '.join(logs)}")
 
 
 def report(
-    files: ScreeningFiles,
-    folder: Path | None,
-    stopping: dict[str, Any],
-    seed: int,
-    *,
-    force: bool,
-    as_json: bool,
-    keep_formulas: bool,
-) -> None:
-    """Print what is known of the recall, and how far the judges agree."""
+    records: Files,
+    columns: RecordOptions,
+    stop: StoppingOptions,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o",
+            help="Write PRISMA numbers, diagram, methods paragraph and certificate to this folder.",
+            metavar="FOLDER", show_default=False,
+        ),
+    ] = None,
+    seed: Seed = 0,
+    keep_formulas: KeepFormulas = False,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:  # fmt: skip
+    """Say whether the screening is finished and how far the judges agree; with --output, write a report."""
     from corank.cli import make_console, show
     from corank.data import require_place
-    from corank_lab.screening.agreement import screening_agreement
-    from corank_lab.screening.reporting.report import require_report_place, screening_facts, write_report
+    from corank_lab.screening.methods import screening_agreement
+    from corank_lab.screening.report import require_report_place, screening_facts, write_report
 
-    if folder is not None:
-        require_report_place(folder)
-        require_place(folder, overwrite=force, folder=True)
+    files, stopping = columns.files(records), stop.settings()
+    if output is not None:
+        require_report_place(output)
+        require_place(output, overwrite=force, folder=True)
     certificate, remark = _certificate(files, stopping, seed)
     is_reached, bound = (certificate["result"][name] if certificate else None for name in ("reached", "bound"))
     agreement = screening_agreement(files.judges)
     facts = screening_facts(*files.judged, agreement, **stopping, seed=seed, is_reached=bool(is_reached), bound=bound)
     table = agreement.table() if agreement.pairs else None
     names: list[str] = []
-    if folder is not None:
+    if output is not None:
         names += write_report(
-            folder, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
+            output, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
             keep_formulas=keep_formulas,
         )  # fmt: skip
     state = _state(facts, certificate, remark)
     if as_json:
         fields = {
-            "output": folder, "files": names, "finished": facts.is_reached or not facts.counts.unread, "state": state,
+            "output": output, "files": names, "finished": facts.is_reached or not facts.counts.unread, "state": state,
             "n_conflicts": agreement.n_conflicts, "n_settled": agreement.n_settled,
             "agreement": table and table_fields(table),
         }  # fmt: skip
@@ -123,22 +148,18 @@ def report(
         show(table, make_console())
     if agreement.n_conflicts > agreement.n_settled:
         typer.echo("Settle conflicts with corank screen settle --judge NAME.")
-    if folder is not None:
-        typer.echo(f"wrote {folder}: {', '.join(names)}")
-
-
-def _goal(stopping: dict[str, Any]) -> dict[str, Any]:
-    return {name: stopping[name] for name in ("target", "confidence")}
+    if output is not None:
+        typer.echo(f"wrote {output}: {', '.join(names)}")
 
 
 def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> tuple[dict[str, Any] | None, str]:
     """Make the certificate, as `screen certify` does; None and the reason if the judges have sampled apart."""
-    from corank_lab.screening.reporting.certificate import SeparateSamplesError, make_certificate
+    from corank_lab.screening.certificate import SeparateSamplesError, make_certificate
 
     try:
         made = make_certificate(
-            files.paths, files.answers, rule=stopping["rule"], seed=seed, keep_duplicates=not files.is_grouped,
-            **_goal(stopping), title=files.columns.get("title"), text=files.columns.get("text"),
+            files.paths, files.answers, **stopping, seed=seed, keep_duplicates=not files.is_grouped,
+            title=files.columns.get("title"), text=files.columns.get("text"),
         )  # fmt: skip
     except SeparateSamplesError as error:
         return None, f"There is no certificate: {error}"
@@ -148,8 +169,8 @@ def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> 
 def _certificate_files(certificate: dict[str, Any] | None) -> dict[str, str | bytes]:
     if certificate is None:
         return {}
-    from corank_lab.screening.reporting.certificate import certificate_bytes
-    from corank_lab.screening.reporting.certificate_page import certificate_page
+    from corank_lab.screening.certificate import certificate_bytes
+    from corank_lab.screening.report import certificate_page
 
     name = "certificate.json"
     return {name: certificate_bytes(certificate), "certificate.html": certificate_page(certificate, name)}
@@ -167,19 +188,14 @@ def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: st
 
 def certify(
     records: Files,
+    columns: RecordOptions,
+    stop: StoppingOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="Certificate to write, a .json file.")] = Path(
         "certificate.json"
     ),
     page: Annotated[
         Path | None, typer.Option(help="Also write the certificate as a page, a .html file.", show_default=False)
     ] = None,
-    answers: Answers = None,
-    rule: Rule = "agree",
-    target: Target = 0.95,
-    confidence: Confidence = 0.95,
-    keep_duplicates: KeepDuplicates = False,
-    title: Title = None,
-    text: Text = None,
     judge: Annotated[
         str | None,
         typer.Option(help="Certify this judge alone.  [default: all judges together]", show_default=False),
@@ -190,8 +206,8 @@ def certify(
 ) -> None:
     """Write a certificate of a screening: rule, assumptions, sample, exact bound, hashes of records and answers."""
     from corank.data import atomic_file, require_place
-    from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
-    from corank_lab.screening.reporting.certificate_page import certificate_page
+    from corank_lab.screening.certificate import certificate_bytes, make_certificate
+    from corank_lab.screening.report import certificate_page
 
     for name, path, suffix in (("--output", output, ".json"), ("--page", page, ".html")):
         if path is not None and path.suffix != suffix:
@@ -199,8 +215,7 @@ def certify(
         if path is not None:
             require_place(path, overwrite=force)
     certificate = make_certificate(
-        records, answers, rule=rule, target=target, confidence=confidence, seed=seed, keep_duplicates=keep_duplicates,
-        judge=judge, title=title, text=text,
+        records, **stop.settings(), **vars(columns), seed=seed, judge=judge,
     )  # fmt: skip
     with atomic_file(output, overwrite=force) as scratch:
         scratch.write_bytes(certificate_bytes(certificate))
@@ -216,15 +231,121 @@ def certify(
 def verify(
     certificate: Annotated[Path, typer.Argument(help="Certificate: the .json file that corank screen certify wrote.")],
     records: Files,
-    answers: Answers = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="Folder of corank.db.", metavar="FOLDER", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compute a certificate anew from records and answers; name what differs, with exit code 1."""
     from corank.data import read_regular
-    from corank_lab.screening.reporting.certificate import verify as verify_certificate
+    from corank_lab.screening.certificate import verify as verify_certificate
 
     try:
         lines = verify_certificate(read_regular(certificate), records, answers)
     except InputError as error:
         raise InputError(f"{certificate}: {error}") from None
     emit(as_json, "screen verify", {"certificate": certificate, "confirmed": list(lines)}, "\n".join(lines))
+
+
+REPORT_FILES = ("curves.csv", "recall.png", "report.html", "report.json", "report.md")
+"""Files of the folder that it writes."""
+
+
+def replay(
+    records: Files,
+    columns: RecordOptions,
+    stop: StoppingOptions,
+    starts: Annotated[int, typer.Option(min=1, help="Number of replays, each from another pair of records.")] = STARTS,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Folder for report, curves and plot.", metavar="FOLDER", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Replay records that are all judged: how fast would the relevant ones be found, and when would a rule stop?"""
+    from corank.cli import make_console, show
+    from corank.data import require_place
+    from corank_lab.screening import simulate
+    from corank_lab.screening.report import require_report_place
+
+    if output is not None:
+        require_report_place(output, known=REPORT_FILES)
+        require_place(output, overwrite=force, folder=True)
+    read, name, stopping = columns.files(records).records, records[0].name, stop.settings()
+    replays = simulate(read, starts, **stopping)
+    title = f"{name}: {len(read)} records, {int(read.labels.sum())} relevant"
+    table = _replay_table(title, replays, stopping["rule"], stopping["target"])
+    if as_json:
+        print_json("screen replay", {"output": output, "table": table_fields(table)})
+    else:
+        show(table, make_console())
+    if output is not None:
+        _write_report(output, name, table, replays, force)
+        if not as_json:
+            typer.echo(f"wrote {output}: report, curves and plot")
+
+
+def _replay_table(title: str, replays: list[ScreeningReplay], rule: str, target: float) -> ReportTable:
+    import numpy as np
+
+    from corank.tables import ReportTable
+
+    cells = [
+        (item.atd, item.loss, item.wss95, item.recall10, item.stop / len(item.found), item.stop_recall, item.seconds)
+        for item in replays
+    ]
+    rows = [(str(replay.start), *row) for replay, row in zip(replays, cells, strict=True)]
+    rows.append(("mean", *np.mean(cells, axis=0).tolist()))
+    reached = np.mean([replay.stop_recall >= target - 1e-12 for replay in replays])
+    return ReportTable(
+        title,
+        ("start", "ATD", "loss", "WSS@95", "recall@10 %", "read at stop", "recall at stop", "s"),
+        tuple(rows),
+        digits=3,
+        note=f"The stopping rule {rule!r} reached a recall of {target:g} in {reached:.0%} of the starts.",
+    )
+
+
+def _write_report(output: Path, name: str, table: ReportTable, replays: list[ScreeningReplay], force: bool) -> None:
+    from corank.comparison import Report
+    from corank.data import atomic_folder
+    from corank_lab.screening.simulate import plot_recall
+
+    with atomic_folder(output, overwrite=force) as folder:
+        plot = folder / "recall.png"
+        plot_recall(replays, plot, title=name)
+        about = (
+            "Each start is one relevant and one irrelevant record. The other records are read in the order of the "
+            "model, which learns from every answer. ATD: mean position of the relevant records; loss: share of pairs "
+            "of a relevant and an irrelevant record that were read in the wrong order; WSS@95: share of unread records "
+            "at 95 % recall, minus 5 %; ATD and WSS@95 as shares of all records."
+        )
+        Report(f"Screening {name}", about, (table,), plots=(plot,)).write(folder)
+        lines = ["start,place,record,relevant\n"]
+        for replay in replays:
+            read = zip(replay.order.tolist(), replay.found.astype(int).tolist(), strict=True)
+            lines += [f"{replay.start},{place},{number + 1},{hit}\n" for place, (number, hit) in enumerate(read, 1)]
+        (folder / "curves.csv").write_text("".join(lines), encoding="utf-8")
+
+
+def protocol(
+    records: Files,
+    columns: RecordOptions,
+    stop: StoppingOptions,
+    richness: Richness = 0,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write the plan of a screening in a paragraph, to be registered before it begins."""
+    from corank_lab.screening.methods import protocol_paragraph
+    from corank_lab.screening.stopping import stopping_rule
+
+    files, settings = columns.files(records), stop.settings()
+    n = len(files.records) if files.groups is None else len(files.groups.representatives)
+    hashes = {source.name: source.sha256 for source in files.records.sources}
+    rule = stopping_rule(settings["rule"], n, settings["target"], settings["confidence"])
+    paragraph = protocol_paragraph(n, hashes, rule, seed, richness)
+    emit(as_json, "screen protocol", {"protocol": paragraph}, paragraph)

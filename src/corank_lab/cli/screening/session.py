@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corank.errors import InputError, import_extra
 
 if TYPE_CHECKING:
-    from corank_lab.cli.screening.files import ScreeningFiles
     from corank_lab.cli.screening.view import Highlights
     from corank_lab.database.database import Database
-    from corank_lab.screening import Screening
+    from corank_lab.records.duplicates import DuplicateGroups
+    from corank_lab.records.records import Records
+    from corank_lab.screening import Screening, ScreeningAnswers, ScreeningJournal, UniqueRecords
     from corank_lab.screening.answers import ScreeningEntry
+
 
 LISTED = 20
 """Number of answers without a record that are listed."""
@@ -33,11 +38,11 @@ def read(
     """Read records on the terminal."""
     from corank.cli import make_console
     from corank.console import printable_console
-    from corank_lab.cli.screening.files import store_reasons
     from corank_lab.cli.screening.pages import read_all
     from corank_lab.cli.terminal import has_terminal
+    from corank_lab.records.records import read_records
     from corank_lab.screening import Screening
-    from corank_lab.screening.stopping import stopping_rule
+    from corank_lab.screening.prior import Prior
 
     has_terminal()  # before anything is written
     n_labelled, notices = _n_labelled(files), []
@@ -47,7 +52,8 @@ def read(
         ignore_labels = True
         notices.append("All records have a label. corank screen replay replays them.")
     stopping = {name: options[name] for name in ("rule", "target", "confidence")}
-    stopping_rule(stopping["rule"], len(files.records), stopping["target"], stopping["confidence"])  # may raise
+    old, column = options.pop("prior")
+    prior = Prior(read_records(*old) if old else None, column)
     settings = {**stopping, "topic": options["topic"] or "", "use_labels": False}  # labels are entries of the judge
     with printable_console(err=True).status(f"comparing {len(files.records)} records"):
         files.groups  # noqa: B018
@@ -57,7 +63,7 @@ def read(
         with printable_console(err=True).status(f"comparing {len(unique.unique)} records"):
             screening = Screening(
                 unique, journal=journal, labels=not ignore_labels, share=overlap is not None, overlap=overlap or 0.0,
-                **options,
+                prior=prior, **options,
             )  # fmt: skip
             screening.prepare()
         notices += [*said, *_unmatched(screening.unmatched), *_about(screening, n_labelled, ignore_labels, is_first)]
@@ -69,7 +75,6 @@ def read(
 def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], highlights: Highlights) -> None:
     """Settle conflicts on the terminal."""
     from corank.cli import make_console
-    from corank_lab.cli.screening.files import store_reasons
     from corank_lab.cli.screening.pages import read_all
     from corank_lab.cli.terminal import has_terminal
     from corank_lab.screening.team import Adjudication
@@ -129,7 +134,7 @@ def _unmatched(entries: Sequence[ScreeningEntry]) -> list[str]:
 
 def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first: bool) -> list[str]:
     """Describe the files in the first session, and the use of labels in every one."""
-    from corank_lab.records.summary import summarise
+    from corank_lab.records.records import summarise
 
     unique, lines = screening.unique, []
     if is_first:
@@ -148,6 +153,7 @@ def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first:
 
 
 REFUSED = {
+    "prior": "pass it without --page", "richness": "pass it without --page", "probability": "pass it without --page",
     "title": "name the column title in the file", "text": "name the column abstract in the file",
     "known": "include the records on the page, which finds them by their ids", "seed": "pages use 0",
     "answers": "the database corank.db next to the file keeps them",
@@ -205,7 +211,6 @@ def open_project(store: Database, paths: Sequence[Path], settings: Mapping[str, 
     """Return the address of the project of these files; a new one begins with the summary of the import."""
     import numpy as np
 
-    from corank_lab.cli.screening.files import ScreeningFiles
     from corank_lab.pages.screening import ScreenWorkspace
 
     known = {setting.name: setting for setting in ScreenWorkspace.settings}
@@ -222,3 +227,146 @@ def open_project(store: Database, paths: Sequence[Path], settings: Mapping[str, 
         if any(stored.get(name) != value for name, value in changed.items()):
             journal.change_settings(**changed)
         return f"/p/{journal.id}/{'import' if journal.is_new else 'judge'}"
+
+
+REASONS = "reasons.txt"
+"""File of the reasons of exclusion in the folder in which version 0.2 kept the answers."""
+MAX_REASONS = 9
+
+
+@dataclass(frozen=True)
+class ScreeningFiles:
+    """The files that a command names."""
+
+    paths: tuple[Path, ...]  # files of records
+    answers: Path | None  # folder of the database; None means that of the first file
+    is_grouped: bool  # whether duplicates are judged as one
+    # columns of title and text that the user named, as `read_records` takes them
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def database(self) -> Path:
+        """The database, which need not exist."""
+        from corank_lab.database.journal import NAME
+
+        return (self.paths[0].absolute().parent if self.answers is None else self.answers) / NAME
+
+    @property
+    def old_folder(self) -> Path:
+        """Folder in which version 0.2 kept the answers; it need not exist."""
+        from corank_lab.screening import ScreeningJournal
+
+        return Path(f"{self.paths[0]}.{ScreeningJournal.folder}") if self.answers is None else self.answers
+
+    @cached_property
+    def records(self) -> Records:
+        """All records."""
+        from corank_lab.records.records import read_records
+
+        return read_records(*self.paths, **self.columns)
+
+    @cached_property
+    def groups(self) -> DuplicateGroups | None:
+        """Groups of duplicates; None if every record is judged."""
+        from corank_lab.records.duplicates import find_duplicates
+
+        return find_duplicates(self.records) if self.is_grouped else None
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether there is a project of the files, or a journal of version 0.2."""
+        from corank_lab.database.journal import journal_paths
+        from corank_lab.screening import ScreeningJournal
+
+        if journal_paths(self.old_folder):
+            return True
+        if not self.database.is_file():
+            return False
+        with ScreeningJournal(self.database) as journal:
+            return journal.find_records(self.records) is not None
+
+    @contextmanager
+    def journal(
+        self, judge: str = "me", *, store: Database | None = None, **settings: Any
+    ) -> Iterator[tuple[ScreeningJournal, list[str]]]:
+        """Open the journal of a judge in the project of the files."""
+        from corank.data import explain_write_errors, read_regular, read_utf8
+        from corank_lab.screening import ScreeningJournal, UniqueRecords
+
+        for path in self.paths:
+            if path.is_dir():
+                raise InputError(
+                    f"{path} is a folder, which may change; make one file of it with `corank records {path} -o "
+                    "documents.csv`, and pass that file."
+                )
+        unique = UniqueRecords(self.records, self.groups)
+        with explain_write_errors(self.database):
+            self.database.parent.mkdir(parents=True, exist_ok=True)
+        with ScreeningJournal(store or self.database, judge) as journal:
+            journal.begin(unique, {path.name: read_regular(path) for path in self.paths}, **settings)
+            said = journal.import_old(self.old_folder)
+            listed = self.old_folder / REASONS
+            assert journal.project is not None
+            if listed.exists() and not journal.project.settings.get("reasons"):
+                journal.change_settings(reasons="\n".join(_lines(read_utf8(listed))))
+            yield journal, [said] if said else []
+
+    def unique(self, journal: ScreeningJournal) -> UniqueRecords:
+        """Return the records, with groups of duplicates less those that a judge has separated."""
+        from corank_lab.screening import UniqueRecords
+
+        if self.groups is None:
+            return UniqueRecords(self.records)
+        single = UniqueRecords(self.records)
+        pairs = {
+            (single.find(entry.id), single.find(entry.of)) for _, entry in journal.log if entry.action == "distinct"
+        }
+        separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
+        return UniqueRecords(self.records, self.groups.without(separate) if separate else self.groups)
+
+    @cached_property
+    def judged(self) -> tuple[UniqueRecords, dict[str, ScreeningAnswers]]:
+        """The records and the answers of each judge; raise if there are none."""
+        from corank_lab.screening import ScreeningAnswers
+        from corank_lab.screening.answers import LABEL
+        from corank_lab.screening.team import KNOWN, label_answers
+
+        judges: dict[str, ScreeningAnswers] = {}
+        if self.has_answers:
+            with self.journal() as (journal, _):
+                unique, entries = self.unique(journal), journal.by_judge()
+                judges = {judge: ScreeningAnswers(unique, listed) for judge, listed in entries.items()}
+                assert journal.project is not None
+                # pages do not store labels as answers of a judge
+                uses_labels = journal.project.settings.get("use_labels", True)
+                if judges and uses_labels and all(entry.text != LABEL for _, entry in journal.log):
+                    labels = label_answers(unique)
+                    judges |= {KNOWN: labels} if labels.relevant else {}
+        if not judges:
+            name = self.paths[0]
+            raise InputError(f"there are no answers for {name} yet; run corank screen {name} first.")
+        return unique, judges
+
+    @property
+    def judges(self) -> dict[str, ScreeningAnswers]:
+        """The answers of each judge; raise if there are none."""
+        return self.judged[1]
+
+
+def store_reasons(journal: ScreeningJournal, given: Sequence[str], listed: Path | None) -> list[str]:
+    """Return the reasons of exclusion: those given now, which are stored for later sessions, or the stored ones."""
+    from corank.data import read_utf8
+
+    assert journal.project is not None
+    stored = _lines(str(journal.project.settings.get("reasons", "")))
+    reasons = [*given, *(_lines(read_utf8(listed)) if listed is not None else ())]
+    reasons = list(dict.fromkeys(" ".join(reason.split()) for reason in reasons if reason.strip()))
+    if len(reasons) > MAX_REASONS:
+        raise InputError(f"there are {len(reasons)} reasons; the keys 1 to 9 allow {MAX_REASONS}, so merge some.")
+    if reasons and reasons != stored:
+        journal.change_settings(reasons="\n".join(reasons))
+    return reasons or stored
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from corank_lab.screening.stopping.forecast import Forecast, make_forecast
 from corank_lab.screening.stopping.rates import RecallEstimate
-from corank_lab.screening.stopping.rules import DEFAULT_RULE, STOPPING_RULES, StoppingRule, stopping_rule
+from corank_lab.screening.stopping.rules import (
+    DEFAULT_RULE,
+    STOPPING_RULES,
+    StoppingRule,
+    read_confidence,
+    stopping_rule,
+)
 from corank_lab.screening.stopping.urns import SamplePlan, p_by_betting, p_missed
 
 __all__ = [
@@ -17,5 +23,6 @@ __all__ = [
     "make_forecast",
     "p_by_betting",
     "p_missed",
+    "read_confidence",
     "stopping_rule",
 ]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corank_lab.screening.stopping.rates import RecallEstimate
 from corank_lab.screening.stopping.rules import StoppingRule
-from corank_lab.screening.stopping.sampling import percent
-from corank_lab.screening.stopping.urns import SamplePlan, missing_allowed, p_by_betting
+from corank_lab.screening.stopping.urns import SamplePlan, missing_allowed, p_by_betting, percent, smallest
 
 LADDER = (0.99, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.3)
 """Recalls that may be proved if the target cannot."""
+CONFIDENCE = 0.95
+"""Confidence of tests and proofs, if the rule accepts a larger error."""
 MUCH = 0.8
 """Share of the unread from which on a proof is called too expensive."""
 
@@ -22,7 +23,7 @@ class Forecast:
     What is known of the recall, and what more would cost.
 
     unread, found: Numbers of unread records and of relevant ones found so far.
-    target, confidence: Recall to reach, and the required probability that it is reached.
+    target, confidence: Recall to reach, and the confidence of test and proof.
     estimate: Estimate of the recall; None before five finds.
     to_reach: Estimated: number of further records after which the target is expected to be reached; 0 if it is now.
     to_stop: Number of further records after which the stopping rule advises to stop, if none of them is relevant.
@@ -68,8 +69,8 @@ class Forecast:
     def _tested(self) -> str:
         if self.p <= 1 - self.confidence:
             return (
-                f"Tested: a recall below {percent(self.target)} is rejected (p = {self.p:.2g}, valid for the whole "
-                "screening), if the order was never worse than random."
+                f"Tested: a recall below {percent(self.target)} is rejected at {percent(self.confidence)} confidence "
+                f"(p = {self.p:.2g}, valid for the whole screening), if the order was never worse than random."
             )
         if self.to_test >= self.unread:
             return (
@@ -140,22 +141,23 @@ class Forecaster:
         if self._found != (tuple(finds), known):
             self._found, self._places = (tuple(finds), known), {}
         unread, result = rule.n - read, len(finds) + known
-        alpha = 1 - rule.confidence
+        confidence = max(rule.confidence, CONFIDENCE)
+        alpha = 1 - confidence
         place = rule.rates.place_of(finds, read, known, rule.target)
         is_certain = missing_allowed(result, rule.target) >= unread
-        to_prove = 0 if is_certain else SamplePlan(unread, result, rule.target, rule.confidence).first_size
+        to_prove = 0 if is_certain else SamplePlan(unread, result, rule.target, confidence).first_size
         to_stop = _to_stop(rule, finds, read, known) if self._is_new("stop", read) else self._places["stop"] - read
         if to_stop is not None:
             self._places["stop"] = read + to_stop
         if self._is_new("test", read):
-            self._places["test"] = read + _first(
-                unread, lambda more: p_by_betting(finds, read + more, rule.n, known, rule.target) <= alpha
+            self._places["test"] = read + smallest(
+                lambda more: p_by_betting(finds, read + more, rule.n, known, rule.target) <= alpha, 0, unread
             )
         return Forecast(
-            unread, result, rule.target, rule.confidence, rule.estimate(finds, read, known),
+            unread, result, rule.target, confidence, rule.estimate(finds, read, known),
             None if place is None else place - read, to_stop, p_by_betting(finds, read, rule.n, known, rule.target),
             self._places["test"] - read, to_prove,
-            _provable(unread, result, rule) if to_prove > MUCH * unread else None,
+            _provable(unread, result, rule.target, confidence) if to_prove > MUCH * unread else None,
         )  # fmt: skip
 
     def _is_new(self, name: str, read: int) -> bool:
@@ -170,28 +172,19 @@ def _to_stop(rule: StoppingRule, finds: Sequence[int], read: int, known: int) ->
     if rule.advises(finds, read, known):
         return 0
     looks = [look for look in rule.looks if look > read]
-    i = _first(len(looks), lambda more: more > 0 and rule.is_reached(finds, looks[more - 1], known))
+    i = smallest(lambda more: more > 0 and rule.is_reached(finds, looks[more - 1], known), 0, len(looks))
     reached = i > 0 and (i < len(looks) or rule.is_reached(finds, looks[i - 1], known))
     return (looks[i - 1] if reached else rule.n) - read
 
 
-def _provable(unread: int, found: int, rule: StoppingRule) -> tuple[float, int]:
+def _provable(unread: int, found: int, target: float, confidence: float) -> tuple[float, int]:
     """Largest recall of the ladder that half of the unread can prove, without finds; (0, 0) if there is none."""
     for recall in LADDER:
-        if recall < rule.target:
-            size = SamplePlan(unread, found, recall, rule.confidence).first_size
+        if recall < target:
+            size = SamplePlan(unread, found, recall, confidence).first_size
             if size <= unread / 2:
                 return recall, size
     return 0.0, 0
-
-
-def _first(most: int, holds: Callable[[int], bool]) -> int:
-    """The smallest number up to `most` for which something holds that stays true; `most` if it never does."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
 
 
 @dataclass(frozen=True)

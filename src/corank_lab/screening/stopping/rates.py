@@ -16,7 +16,9 @@ with the regularised incomplete beta function I. The weights of the curves are (
 No curve is exactly right, and with many finds the model would be far too sure. Two constants allow for that: finds
 count as at most `enough` when curves are weighted, τ = 1 / (1 + r/enough), and the odds (1 − H)/H of a relevant record
 to be unread are multiplied by a lognormal factor with the standard deviation `misfit`. Rules decide by (100, 0.5).
-Intervals use (30, 1), since they must hold at every moment of a screening, and rules stop at one moment only.
+Intervals use (30, 1), since they must hold at every moment of a screening, and rules stop at one moment only. Their
+lower end is also below every recall that the bets (`corank_lab.screening.stopping.urns`) do not reject at `DOUBT`,
+since nothing in the finds tells of a second topic that is still unread.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from corank_lab.screening.stopping.urns import missing_allowed
+from corank_lab.screening.stopping.urns import missing_allowed, p_of_missing, smallest
 
 MIN_FOUND = 5
 """Number of finds below which no estimate is made."""
@@ -42,8 +44,12 @@ OFFSETS, EXPONENTS = np.geomspace(0.002, 2.0, 12), np.linspace(0.0, 5.0, 21)
 """Values of s and a of power laws."""
 BACKGROUNDS = (0.0, 0.02)
 """Values of ε."""
+LARGE, MAX_SHARES = 5000, 200
+"""Number of records from which intervals are computed with fewer shares, and their number."""
 WIDE = (30, 1.0)
 """Values of enough and misfit for intervals, chosen on replays."""
+DOUBT = 0.25
+"""p-value of the bets above which a number of missing records is inside the interval."""
 NODES = np.linspace(-2.0, 2.0, 5)
 """Points at which the lognormal factor is evaluated, in standard deviations."""
 
@@ -86,10 +92,16 @@ class RateModel:
         """Estimate the recall."""
         if len(finds) < MIN_FOUND:
             return None
-        cdf, posterior = self._missing_cdf(finds, read, *WIDE)
+        cdf, posterior = self._missing_cdf(finds, read, *WIDE, n_shares=MAX_SHARES if self.n > LARGE else None)
         n_unread, result = self.n - read, len(finds) + known
-        median, most, least = (_quantile(cdf, level, n_unread) for level in (0.5, 0.975, 0.025))
+
+        def quantile(level: float) -> int:
+            return smallest(lambda missing: cdf(missing) >= level, 0, n_unread)
+
+        median, most, least = quantile(0.5), quantile(0.975), quantile(0.025)
         most = max(most, min(n_unread, 1))  # an unread record may be relevant, whatever a model says
+        if most < n_unread and p_of_missing(finds, read, self.n, most + 1) > DOUBT:
+            most = smallest(lambda more: p_of_missing(finds, read, self.n, more + 1, 2) <= DOUBT, most + 1, n_unread)
         recall, low, high = (result / (result + missing) for missing in (median, most, least))
         soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
         probability = self.probability(finds, read, known, target)
@@ -117,14 +129,11 @@ class RateModel:
         def expected(place: int) -> float:
             return result + float(len(finds) * posterior @ (self._cumulated(place) / mass - 1))
 
-        goal, low, high = target * expected(self.n), read, self.n
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if expected(middle) >= goal else (middle + 1, high)
-        return low
+        goal = target * expected(self.n)
+        return smallest(lambda place: expected(place) >= goal, read, self.n)
 
     def _missing_cdf(
-        self, finds: Sequence[int], read: int, enough: float, misfit: float
+        self, finds: Sequence[int], read: int, enough: float, misfit: float, n_shares: int | None = None
     ) -> tuple[Callable[[int], float], Floats]:
         """Distribution function of the number of relevant records among the unread, and the posterior of the rates."""
         r, mass_read = len(finds), self._cumulated(read)
@@ -138,6 +147,13 @@ class RateModel:
         shares = 1 / (1 + np.exp(misfit * NODES)[:, None] * odds)
         nodes = np.exp(-0.5 * NODES**2)
         nodes /= nodes.sum()
+        if n_shares is not None and shares.size > n_shares:  # neighbours as one, by equal weights
+            order = np.argsort(shares, axis=None)
+            mass = np.multiply.outer(nodes, weight).ravel()[order]
+            part = np.minimum((mass.cumsum() * n_shares).astype(np.intp), n_shares - 1)
+            weight = np.bincount(part, mass, n_shares)
+            mean = np.bincount(part, mass * shares.ravel()[order], n_shares) / np.maximum(weight, 1e-300)
+            shares, nodes = mean[None], np.ones(1)
         return lambda missing: float(nodes @ betainc(r, missing + 1, shares) @ weight), posterior
 
     def _log_likelihood(self, finds: Sequence[int]) -> Floats:
@@ -181,12 +197,3 @@ def log_curves(shares: Floats) -> Floats:
     b, c = (values.reshape(-1, 1) for values in np.meshgrid(SLOPES, SHAPES))
     s, a = (values.reshape(-1, 1) for values in np.meshgrid(OFFSETS, EXPONENTS))
     return np.vstack([-b * shares**c, -a * np.log((shares + s) / s)])
-
-
-def _quantile(cdf: Callable[[int], float], level: float, n_unread: int) -> int:
-    """The smallest number up to `n_unread` whose probability of not being exceeded is at least `level`."""
-    low, high = 0, n_unread
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if cdf(middle) >= level else (middle + 1, high)
-    return low

@@ -25,9 +25,10 @@ Müller-Hansen, 2020, Systematic Reviews 9:273).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +40,23 @@ MAX_URNS = 500
 """Largest number of urns that are tested."""
 SHADE = 0.8
 """Ratio of a bet and the rate of the last finds, which declines further."""
-MAX_SHOWN = 0.5
+MAX_SHOWN = 0.8
 """p-value of the bets from which on larger numbers of relevant records are not tested."""
+
+if TYPE_CHECKING:
+    from corank_lab.screening.answers import ScreeningAnswers
+    from corank_lab.screening.stopping.rules import StoppingRule
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+
+
+def smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the smallest number from `low` on for which something holds that stays true; `high` if it never does."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
 
 
 def missing_allowed(found: int, target: float) -> int:
@@ -99,34 +112,47 @@ def p_by_betting(finds: Sequence[int], read: int, n: int, known: int = 0, target
     """
     Return one over the capital of the bets against a missed target, at most 1: a p-value for the whole screening.
 
-    The bet is the rate since the last but one find, times `SHADE`, or no bet where that is more than p. Validity does
-    not depend on this choice.
-
     >>> round(p_by_betting([1, 2, 3, 5, 8], read=80, n=100, target=0.7), 3)
     0.076
     """
-    least = len(finds) + missing_allowed(len(finds) + known, target) + 1  # relevant records in the order, if missed
-    most = len(finds) + n - read
+    return p_of_missing(finds, read, n, missing_allowed(len(finds) + known, target) + 1)
+
+
+def p_of_missing(finds: Sequence[int], read: int, n: int, missing: int, n_tested: int = 8) -> float:
+    """
+    Return one over the capital of the bets against `missing` or more relevant records among the unread, at most 1.
+
+    The bet is the rate since the last but one find, times `SHADE`, or no bet where that is more than p. Validity does
+    not depend on this choice.
+    """
+    least, most = len(finds) + missing, len(finds) + n - read  # numbers of relevant records in the order
     if least > most:
         return 0.0
-    result = np.zeros(read, dtype=np.bool_)
-    result[np.array(finds, dtype=np.intp) - 1] = True
-    before: Numbers = np.cumsum(result) - result
-    place = np.arange(read)
-    begins = np.r_[0, 0, np.array(finds, dtype=np.intp) - 1][before]  # place of the last but one find, from 0
-    rate = SHADE * (np.minimum(before, 1) + 0.5) / (place - begins + 1)
+    found, before, unread, rate = _bets(tuple(finds), read, n)
 
     def p_of(relevant: int) -> float:
-        p = (relevant - before) / (n - place)
+        p = (relevant - before) / unread
         bet = np.minimum(rate, p)
+        chance = np.where(found, p, 1 - p)
         with np.errstate(divide="ignore"):
-            logs = np.where(result, np.log(bet) - np.log(p), np.log1p(-bet) - np.log1p(-p))
-        return float(np.exp(-max(logs.sum(), 0.0)))
+            gain = np.log(np.where(found, bet, 1 - bet) / chance)
+        return float(np.exp(-max(gain.sum(), 0.0)))
 
     p = p_of(least)
     if p < MAX_SHOWN:  # every larger number must be rejected too; the capital grows with it, nearly always
-        p = max(p, *(p_of(round(number)) for number in np.geomspace(least, most, 8)[1:]))
+        p = max(p, *(p_of(round(number)) for number in np.geomspace(least, most, n_tested)[1:]))
     return p
+
+
+@lru_cache(maxsize=2)
+def _bets(finds: tuple[int, ...], read: int, n: int) -> tuple[NDArray[np.bool_], Numbers, Numbers, Floats]:
+    """Which records are finds, and before each of them the finds, the unread records and the rate of the finds."""
+    found = np.zeros(read, dtype=np.bool_)
+    found[np.array(finds, dtype=np.intp) - 1] = True
+    before: Numbers = np.cumsum(found) - found
+    place = np.arange(read)
+    begins = np.r_[0, 0, np.array(finds, dtype=np.intp) - 1][before]  # place of the last but one find, from 0
+    return found, before, n - place, SHADE * (np.minimum(before, 1) + 0.5) / (place - begins + 1)
 
 
 def most_relevant(n: int, size: int, finds: int, error: float) -> int:
@@ -136,11 +162,11 @@ def most_relevant(n: int, size: int, finds: int, error: float) -> int:
     It is the largest K with P(X ≤ finds) > error for X hypergeometric with K relevant among n, found by bisection,
     since the probability falls with K.
     """
-    low, high = finds, n - size + finds
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if hypergeometric_cdf(finds, n, middle, size) > error else (low, middle - 1)
-    return low
+
+    def is_rejected(relevant: int) -> bool:
+        return hypergeometric_cdf(finds, n, relevant + 1, size) <= error
+
+    return smallest(is_rejected, finds, n - size + finds)
 
 
 def hypergeometric_cdf(finds: int, n: int, relevant: int, size: int) -> float:
@@ -168,15 +194,9 @@ class SamplePlan:
     @cached_property
     def first_size(self) -> int:
         """The smallest sample that proves the target, if no relevant record is in it."""
-        missing = missing_allowed(self.found, self.target) + 1
-        low, high = 1, self.unread
-        while low < high:
-            middle = (low + high) // 2
-            if hypergeometric_cdf(0, self.unread, min(missing, self.unread), middle) <= self.error(0):
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        missing = min(missing_allowed(self.found, self.target) + 1, self.unread)
+        error = self.error(0)
+        return smallest(lambda size: hypergeometric_cdf(0, self.unread, missing, size) <= error, 1, self.unread)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -233,3 +253,91 @@ class SamplePlan:
 def log_choose(n: NDArray[np.int64] | int, k: NDArray[np.int64] | int) -> Floats:
     """Logarithm of the binomial coefficient."""
     return np.asarray(gammaln(np.add(n, 1)) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class RandomSample:
+    """State of a random sample. It follows from the answers alone, so that a later session continues it."""
+
+    answers: ScreeningAnswers  # all answers so far; records answered before sampling are not sampled
+    n: int  # number of records
+    rule: StoppingRule  # gives the plan
+    seed: int  # random seed of the order
+
+    @cached_property
+    def plan(self) -> SamplePlan:
+        """Sizes and tests."""
+        before = self.answers.before_sample
+        result = sum(self.answers.relevant[number] for number in before)
+        return self.rule.plan(self.n - len(before), result)
+
+    @cached_property
+    def drawn(self) -> list[int]:
+        """The unread records in random order."""
+        return draw_order(self.n, self.answers.before_sample, self.seed)
+
+    @cached_property
+    def labels(self) -> list[bool]:
+        """The answers to the sample, up to the first record without one."""
+        answered = self.answers.relevant
+        end = next((i for i, number in enumerate(self.drawn) if number not in answered), len(self.drawn))
+        return [answered[number] for number in self.drawn[:end]]
+
+    @cached_property
+    def left(self) -> list[int]:
+        """Records to answer before the next test; none if the target is proved."""
+        if self.plan.proves(self.labels):
+            return []
+        size = next(size for size in self.plan.sizes if size > len(self.labels))
+        return [number for number in self.drawn[:size] if number not in self.answers.relevant]
+
+    def lines(self) -> tuple[str, ...]:
+        """Return what the sample proves or tests so far, in a sentence."""
+        size = next((size for size in self.plan.sizes if size > len(self.labels)), len(self.drawn))
+        more = "" if not self.left else f" The next test is after {size - len(self.labels)} more random records."
+        if len(self.labels) < self.plan.sizes[0] and self.left:
+            return (f"Proved: nothing yet.{more}",)
+        unread, finds = len(self.drawn) - len(self.labels), sum(self.labels)
+        most = self.plan.most(self.labels)
+        elusion = (
+            f"Elusion: {finds} of {len(self.labels)} random unread records are relevant; at "
+            f"{percent(self.rule.confidence)} confidence at most {most} of {self.plan.unread} "
+            f"({100 * most / self.plan.unread:.2g} %) were."
+        )
+        return (f"{proof_sentence(self.plan.bound(self.labels), unread, self.rule.confidence)}{more}", elusion)
+
+    @property
+    def next(self) -> int | None:
+        """The record to read next; a postponed one only if no other is left before the test."""
+        return next((number for number in self.left if number not in self.answers.later), next(iter(self.left), None))
+
+
+def proof_sentence(bound: float, unread: int, confidence: float) -> str:
+    """State a lower bound of the recall; 100 % is written only if every record is read."""
+    sure = f"Proved at {percent(confidence)} confidence"
+    if bound >= 1.0 and unread:
+        return f"{sure}: no unread record is relevant."
+    return f"{sure}: at least {percent(bound)} of the relevant records are found."
+
+
+def richness_sentence(n: int, size: int, finds: int, confidence: float = 0.95) -> str:
+    """State the share of relevant records by a random sample, with an exact interval of both bounds."""
+    error = (1 - confidence) / 2
+    high = most_relevant(n, size, finds, error)
+    low = n - most_relevant(n, size, size - finds, error)
+    shares = f"{100 * finds / size:.2g} %, {100 * low / n:.2g} to {100 * high / n:.2g} %"
+    return (
+        f"Richness: {finds} of {size} random records are relevant ({shares} at {percent(confidence)} confidence): "
+        f"{low:,} to {high:,} of {n:,} records."
+    )
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage, rounded down, so that 100 % is written for all only."""
+    return f"{int(share * 1000 + 1e-6) / 10:g} %"
+
+
+def draw_order(n: int, before: Sequence[int], seed: int) -> list[int]:
+    """Draw the order of a random sample."""
+    rng = np.random.default_rng([seed, len(before)])
+    return [int(number) for number in rng.permutation(np.setdiff1d(np.arange(n), np.array(before, dtype=np.intp)))]

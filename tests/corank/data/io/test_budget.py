@@ -52,7 +52,7 @@ def sparse_workbook(n_rows):
 
 
 def test_empty_cells_of_a_workbook_are_counted(tmp_path, monkeypatch):
-    from corank_lab.records.parsers import tables as excel
+    from corank_lab.records import tables as excel
 
     path = tmp_path / "sparse.xlsx"
     path.write_bytes(sparse_workbook(50))

@@ -11,7 +11,7 @@ from scipy import sparse
 import corank
 from corank.errors import InputError
 from corank.models.labels import AutoLabelRanker, LabelPreferences, NeighborLabelRanker, kendall_tau
-from corank.models.labels.auto import near_the_best
+from corank.models.labels.auto import member_weights
 from corank.models.labels.neighbors import comparisons, nearest, zero_points
 
 RNG = np.random.default_rng(0)
@@ -107,16 +107,17 @@ def test_the_automatic_choice_averages_what_is_near_the_best(tmp_path):
         np.testing.assert_array_equal(corank.load(tmp_path / "model").utilities(X), each.utilities(X))
 
 
-def test_methods_near_the_best_are_those_of_a_paired_comparison():
-    values = RNG.normal(size=(1, 60)) + np.array([0.0, -0.02, -0.3])[:, None] + 0.2 * RNG.normal(size=(3, 60))
-    values[:, 5] = np.nan
-    best = int(np.nanargmax(np.nanmean(values, axis=1)))
-    expected = []
-    for i, row in enumerate(values):
-        gap = np.delete(values[best] - row, 5)
-        if gap.mean() <= gap.std() / np.sqrt(59):
-            expected.append((-np.nanmean(row), i))
-    assert near_the_best(values) == [i for _, i in sorted(expected)]
+def test_weights_fall_with_the_distance_from_the_best_in_standard_errors():
+    rng = np.random.default_rng(0)
+    values = 0.5 + 0.1 * rng.normal(size=(4, 50)) - np.array([0.02, 0.0, 0.03, 0.3])[:, None]
+    values[2, 7] = np.nan  # a row whose quality is unknown for one method is left out
+    kept = np.delete(values, 7, axis=1)
+    best = kept.mean(axis=1).argmax()
+    gaps = kept[best] - kept
+    unit = np.median([gap.std() / 7.0 for gap in np.delete(gaps, best, axis=0)])
+    np.testing.assert_allclose(member_weights(values), np.exp(-3.0 * gaps.mean(axis=1) / unit))
+    assert member_weights(np.full((3, 4), np.nan)).tolist() == [1.0, 0.0, 0.0]
+    assert member_weights(np.ones((2, 5))).tolist() == [1.0, 1.0]
 
 
 def test_targets_that_order_nothing_are_refused():

@@ -223,8 +223,8 @@ def test_slow_imports_are_avoided():
     """Each of these imports takes longer than reading a thousand abstracts."""
     code = (
         "import sys; from corank.cli import app; from corank_lab.records import load_review; "
-        "from corank_lab.screening import simulate; import corank_lab.cli.screening.replay, corank.cli.output; "
-        "import corank_lab.cli.screening.pages; "
+        "from corank_lab.screening import simulate; import corank_lab.cli.screening.results, corank.cli.output; "
+        "import corank_lab.cli.screening.view; "
         "simulate(load_review(), 1); print([name for name in ('sklearn', 'scipy.stats', 'numba', 'pandas', "
         "'matplotlib') if name in sys.modules])"
     )

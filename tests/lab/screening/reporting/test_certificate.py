@@ -10,17 +10,16 @@ import pytest
 from corank.errors import InputError
 from corank_lab.records.records import read_records
 from corank_lab.screening import Screening, ScreeningJournal
-from corank_lab.screening.journal import read_logs
-from corank_lab.screening.reporting.certificate import (
+from corank_lab.screening.certificate import (
     SeparateSamplesError,
     _hash_of,
     certificate_bytes,
     make_certificate,
     verify,
 )
-from corank_lab.screening.reporting.certificate_page import certificate_page
-from corank_lab.screening.stopping.sampling import draw_order
-from corank_lab.screening.stopping.urns import SamplePlan
+from corank_lab.screening.journal import read_logs
+from corank_lab.screening.report import certificate_page
+from corank_lab.screening.stopping.urns import SamplePlan, draw_order
 
 SEED = 5
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from corank.errors import InputError
 from corank_lab.records.records import RecordDetails, Records, read_records
-from corank_lab.screening.reporting.export import JudgeAnswer, SettledAnswer, export_screening, settle, spread
+from corank_lab.screening.export import JudgeAnswer, SettledAnswer, export_screening, settle, spread
 
 YES, NO, LATER = JudgeAnswer(1.0, time="2024-01-02"), JudgeAnswer(0.0, "animals", time="2024-01-01"), JudgeAnswer()
 

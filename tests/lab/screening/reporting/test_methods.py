@@ -11,9 +11,9 @@ import pytest
 
 from corank.errors import InputError
 from corank.tables import ReportTable
-from corank_lab.screening.reporting.methods import EVIDENCE, KappaFacts, ScreeningFacts, methods_paragraph
-from corank_lab.screening.reporting.prisma import PrismaCounts
-from corank_lab.screening.reporting.report import ALWAYS, write_report
+from corank_lab.screening.methods import EVIDENCE, PairAgreement, ScreeningFacts, methods_paragraph
+from corank_lab.screening.prisma import PrismaCounts
+from corank_lab.screening.report import ALWAYS, write_report
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class SomeRule:
 COUNTS = PrismaCounts((("PubMed", 60), ("Embase", 50)), 10, 2, (("animals", 30), ("dose", 5)), 12, 1, 50)
 FACTS = ScreeningFacts(
     COUNTS, ["ann", "bob"], "a linear model of words", 7, SomeRule(), True, None, "identifiers and similar titles", 2,
-    5, 40, 20, [KappaFacts("ann", "bob", 20, 0.8134, 0.6, 0.95)], 3, ["cy"], "1.2",
+    5, 40, 20, [PairAgreement("ann", "bob", "included", 20, 18, 9, 0.8134, 0.6, 0.95)], 3, ["cy"], "1.2",
 )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def test_singular_and_plural():
 
 
 def test_an_undefined_kappa_and_all_read():
-    facts = replace(FACTS, agreement=[KappaFacts("ann", "bob", 4, np.nan, np.nan, np.nan)])
+    facts = replace(FACTS, agreement=[PairAgreement("ann", "bob", "included", 4, 4, 4, np.nan, np.nan, np.nan)])
     assert "kappa of the two judges is undefined (4 records read by both)" in methods_paragraph(facts)
     full = PrismaCounts((("PubMed", 5),), 0, 0, (("no reason given", 4),), 1)
     text = methods_paragraph(replace(FACTS, counts=full))

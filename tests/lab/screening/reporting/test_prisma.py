@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from screening.reporting.test_export import SomeGroups
 
 from corank_lab.records.records import RecordDetails, Records, RecordSource
-from corank_lab.screening.reporting.export import JudgeAnswer, settle
-from corank_lab.screening.reporting.flow_diagram import BOX, MAX_ENTRIES, flow_diagram
-from corank_lab.screening.reporting.prisma import PrismaCounts, prisma_counts
+from corank_lab.screening.export import JudgeAnswer, settle
+from corank_lab.screening.prisma import BOX, MAX_ENTRIES, PrismaCounts, flow_diagram, prisma_counts
 
 SVG = "{http://www.w3.org/2000/svg}"
 COUNTS = PrismaCounts(

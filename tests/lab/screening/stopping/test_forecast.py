@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,14 @@ from corank_lab.records.records import Records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.stopping import make_forecast, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster
-from corank_lab.screening.stopping.sampling import RandomSample, percent, proof_sentence
-from corank_lab.screening.stopping.urns import SamplePlan, p_by_betting
+from corank_lab.screening.stopping.urns import (
+    RandomSample,
+    SamplePlan,
+    p_by_betting,
+    percent,
+    proof_sentence,
+    richness_sentence,
+)
 
 EARLY = list(range(1, 81, 2))
 
@@ -118,3 +126,18 @@ def test_a_sample_says_what_it_proves_and_never_all_with_records_unread():
     assert proof == f"Proved at 95 % confidence: at least {percent(bound)} of the relevant records are found."
     assert f"Elusion: 0 of {first} random unread records are relevant; at 95 % confidence at most " in elusion
     assert sample.plan.most([False] * first) == round(12 / bound) - 12
+
+
+@pytest.mark.parametrize(("n", "size", "finds"), [(60, 20, 3), (60, 60, 7), (40, 10, 0)])
+def test_richness_is_the_exact_interval_of_an_enumeration(n, size, finds):
+    """The numbers of relevant records under which so few, and so many, finds are not rarer than one in 40."""
+
+    def chance(relevant, hits):
+        return math.comb(relevant, hits) * math.comb(n - relevant, size - hits) / math.comb(n, size)
+
+    def is_possible(k):
+        below, above = range(finds + 1), range(finds, size + 1)
+        return min(sum(chance(k, x) for x in below), sum(chance(k, x) for x in above)) > 0.025
+
+    possible = [k for k in range(finds, n - size + finds + 1) if is_possible(k)]
+    assert richness_sentence(n, size, finds).endswith(f"{possible[0]} to {possible[-1]} of {n} records.")

@@ -8,9 +8,8 @@ import pytest
 
 from corank.errors import InputError
 from corank_lab.screening.stopping.rates import NODES, SHAPES, SLOPES, WIDE, RateModel
-from corank_lab.screening.stopping.rules import REMOVED_RULES, STOPPING_RULES, stopping_rule
-from corank_lab.screening.stopping.sampling import draw_order
-from corank_lab.screening.stopping.urns import missing_allowed, p_missed
+from corank_lab.screening.stopping.rules import REMOVED_RULES, STOPPING_RULES, read_confidence, stopping_rule
+from corank_lab.screening.stopping.urns import draw_order, missing_allowed, p_by_betting, p_of_missing
 
 
 def test_few_finds_give_no_estimate_and_a_complete_reading_is_certain():
@@ -34,9 +33,9 @@ def test_advice_comes_at_looks_only():
 
 def test_advice_is_withdrawn_when_its_condition_fails():
     """Compared with a reading record by record, in which advice comes at looks and goes when the condition fails."""
-    rule = stopping_rule("agree", 2000)  # a look every 20 records
+    rule = stopping_rule("agree", 2000, confidence=0.9)  # a look every 20 records
     finds = list(range(1, 81, 2))
-    first = next(look for look in rule.looks if rule.is_reached(finds, look, 1))
+    first = next(look for look in rule.looks if look > finds[-1] and rule.is_reached(finds, look, 1))
     finds += range(first + 3, first + 9)
     since, changes = None, []
     for read in range(1, 1900):
@@ -105,12 +104,23 @@ def test_the_model_is_the_posterior_summed_term_by_term():
     assert estimate.probability == pytest.approx(cumulated[missing_allowed(6, target)], rel=1e-4)
     for level, recall in ((0.5, estimate.recall), (0.975, estimate.low), (0.025, estimate.high)):
         k = next((k for k, value in enumerate(cumulated) if value >= level), n - read)
+        if level == 0.975:  # the bets may widen the interval
+            k = max(k, next(k for k in range(21) if p_of_missing(finds, read, n, k + 1) <= 0.25))
         assert recall == pytest.approx(6 / (6 + k))
     # the sum over finds is extended, not made anew
     later = [*finds, 12]
     single = RateModel(n, *WIDE).probability(later, 25, 1, target)
     assert model.probability(later, 25, 1, target) == pytest.approx(single)
     assert model.probability(finds, read, 1, target) == pytest.approx(estimate.probability)
+
+
+def test_large_collections_group_the_shares_without_changing_the_interval():
+    finds = sorted({round(place**1.5) for place in range(1, 60)})
+    plain, grouped = (RateModel(6000) for _ in range(2))
+    cdf, _ = plain._missing_cdf(finds, 700, *WIDE)
+    rough, _ = grouped._missing_cdf(finds, 700, *WIDE, n_shares=200)
+    for missing in (0, 1, 5, 20, 100, 1000):
+        assert rough(missing) == pytest.approx(cdf(missing), abs=0.003)
 
 
 def test_many_finds_do_not_make_the_model_sure():
@@ -136,19 +146,43 @@ def test_the_expected_place_of_the_target():
     assert model.place_of([1, 2], 200, 0, 0.9) is None
 
 
-@pytest.mark.parametrize("n_finds", [6, 150, 500])
-def test_the_default_demands_that_model_and_test_agree_the_stricter_the_more_is_found(n_finds):
-    n = 60 * n_finds
-    rule, finds = stopping_rule("agree", n), sorted({round(place**1.3) for place in range(1, n_finds + 1)})
-    limit = min(0.25, max(0.05, 15 / len(finds)))
-    reached = []
-    for read in range(finds[-1], n, n // 25):
-        is_sure = rule.rates.probability(finds, read, 1, 0.95) >= 0.95
-        agrees = p_missed(finds, read, n, 1, 0.95) <= limit
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_default_shares_its_error_between_model_and_test(confidence):
+    rule = stopping_rule("agree", 600, confidence=confidence)
+    finds, half, reached = sorted({round(place**1.3) for place in range(1, 40)}), (1 - confidence) / 2, []
+    for read in range(finds[-1], 600, 20):
+        model = 0.85 * (1 - rule.rates.probability(finds, read, 1, 0.95))
+        test = 0.15 * p_by_betting(finds, read, 600, 1, 0.95)
         reached.append(rule.is_reached(finds, read, 1))
-        assert reached[-1] == (is_sure and agrees)
+        assert reached[-1] == (model <= half and test <= half)
+        assert not reached[-1] or model + test <= 1 - confidence
     assert not reached[0]
     assert reached[-1]
+
+
+def test_the_default_keeps_its_error_where_its_model_is_wrong():
+    """Random orders of 20 relevant records, which no curve can foretell: the test alone must hold."""
+    rng, wrong = np.random.default_rng(3), 0
+    for _ in range(60):
+        found = np.zeros(200, dtype=bool)
+        found[rng.choice(200, 20, replace=False)] = True
+        read = stopping_rule("agree", 200).stops_at(found)
+        wrong += (1 + found[:read].sum()) / 21 < 0.95
+    assert wrong / 60 <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence"),
+    [("1 in 20", 0.95), ("1 of 5", 0.8), ("1/50", 0.98), ("0.9", 0.9), ("0.1", 0.9), ("10 %", 0.9), ("95%", 0.95)],
+)
+def test_the_accepted_error_is_said_in_words(text, confidence):
+    assert read_confidence(text) == confidence
+
+
+@pytest.mark.parametrize("text", ["", "often", "1 in 0", "3 in 4", "0", "1", "-1", "200 %"])
+def test_other_words_raise(text):
+    with pytest.raises(InputError, match="accepted error"):
+        read_confidence(text)
 
 
 @pytest.mark.parametrize("name", STOPPING_RULES)

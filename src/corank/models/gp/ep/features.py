@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from corank.base.kernels.basis import Basis, auto_basis
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap, auto_basis
 from corank.base.kernels.views import View
 from corank.models.gp.ep.items import DistinctRows
 from corank.models.gp.ep.propagation import RANK, Sites, root_of
