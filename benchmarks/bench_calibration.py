@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from corank import CRR, SPD, Calibrated, LambdaRank, QueryKFold, RankRLS
 from corank.base import reliability_curve
-from corank.data.io.letor.reader import read_letor
+from corank.data.io.letor_reader import read_letor
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import read_parts
 from experiments.gp_ordinal.run import read_set

@@ -31,9 +31,9 @@ from corank.base import PairSampler
 from corank.base.pairs.losses import Loss
 from corank.core.pairs.losses import HINGE
 from corank.core.pairs.steps import PEGASOS, SGDPlan
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data import write_store
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.queries import Queries
 from corank.models.linear.descent import DescentProblem, Objective, ParallelDescent, columns_of_views
 

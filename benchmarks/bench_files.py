@@ -71,7 +71,7 @@ def tell(figure: str, **numbers: object) -> None:
 def bench_text(name: str, path: Path, repeats: int) -> None:
     import xgboost
 
-    from corank.data.io.letor.reader import read_letor
+    from corank.data.io.letor_reader import read_letor
 
     xgboost.set_config(verbosity=0)
     read_letor(path)
@@ -115,7 +115,7 @@ def measure_memory(path: Path) -> None:
     """Read in a fresh process while a thread watches its own memory."""
     from scipy import sparse
 
-    from corank.data.io.letor.reader import read_letor
+    from corank.data.io.letor_reader import read_letor
 
     small = path.with_suffix(".head")
     with path.open("rb") as handle:
@@ -131,7 +131,7 @@ def measure_memory(path: Path) -> None:
 
 def linear_model(text: Path, path: Path) -> None:
     import corank
-    from corank.data.io.letor.reader import read_letor
+    from corank.data.io.letor_reader import read_letor
 
     rows = read_letor(text)
     few = slice(0, 5000)
@@ -148,7 +148,7 @@ def rank_once(model: Path, text: Path, output: Path) -> None:
 
 def bench_rank(name: str, folder: Path, text: Path, repeats: int) -> None:
     """Processor time and wall time of scoring a file against those of parsing it, in one process."""
-    from corank.data.io.letor.reader import read_letor
+    from corank.data.io.letor_reader import read_letor
 
     model, output = folder / "model", folder / "scores.txt"
     rank_once(model, text, output)
@@ -187,8 +187,8 @@ def measure_rank_memory(model: Path, text: Path) -> None:
 
 
 def bench_store(text: Path, folder: Path, repeats: int) -> None:
-    from corank.data.io.letor.reader import read_letor
-    from corank.data.io.store.store import open_store, store_letor, write_store
+    from corank.data.io.letor_reader import read_letor
+    from corank.data.io.stores import open_store, store_letor, write_store
 
     store_letor(folder / "large", [text])
     small = read_letor(text)

@@ -17,6 +17,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ from numpy.typing import NDArray
 
 from corank.comparison.fusion_suggest import suggest_for_fusion
 from corank.data import read_grades, read_runs
+from corank.data.io.runs import Runs
 from corank.models.fusion import Fusion, FusionDefinition
+from corank.models.fusion.judged import JudgedQueries
 from corank.models.fusion.lists import RetrievedLists
-from corank.models.fusion.values import JudgedQueries
 
 Floats = NDArray[np.float64]
 BUDGETS = (20, 40, 80, 160, 320)
@@ -84,11 +86,18 @@ STRATEGIES: dict[str, Choose] = {
 }  # fmt: skip
 
 
+def judged_runs(folder: Path, names: tuple[str, ...]) -> tuple[Runs, Floats]:
+    """Return the lists of the judged queries, and the grades; unjudged documents have the grade 0."""
+    qrels = read_grades(folder / "qrels.txt.gz")[0]
+    runs = read_runs([folder / "runs" / f"{name}.run.gz" for name in names])
+    kept = np.isin(runs.qid.astype(str), qrels.qid.astype(str))
+    runs = replace(runs, qid=runs.qid[kept], docids=runs.docids[kept], X=runs.X[kept])
+    return runs, np.nan_to_num(runs.join(qrels)[0])
+
+
 def replay(name: str, data: Path, draws: int) -> None:
     folder, names = SETS[name]
-    qrels = read_grades(data / folder / "qrels.txt.gz")[0]
-    runs = read_runs([data / folder / "runs" / f"{one}.run.gz" for one in names]).of_queries(set(qrels.qid.tolist()))
-    truth = np.nan_to_num(runs.join(qrels)[0])
+    runs, truth = judged_runs(data / folder, names)
     queries = np.unique(runs.qid.astype(str))
     gains: dict[str, list[list[float]]] = {strategy: [] for strategy in STRATEGIES}
     for draw in range(draws):
@@ -119,9 +128,7 @@ def replay(name: str, data: Path, draws: int) -> None:
 
 def pools(name: str, data: Path, draws: int) -> None:
     folder, names = SETS[name]
-    qrels = read_grades(data / folder / "qrels.txt.gz")[0]
-    runs = read_runs([data / folder / "runs" / f"{one}.run.gz" for one in names]).of_queries(set(qrels.qid.tolist()))
-    truth = np.nan_to_num(runs.join(qrels)[0])
+    runs, truth = judged_runs(data / folder, names)
     queries = np.unique(runs.qid.astype(str))
     gains: dict[str, list[float]] = {}
     for draw in range(draws):

@@ -15,8 +15,8 @@ import json
 import numpy as np
 
 from corank import RankRLS
-from corank.base import judging_curve
 from experiments.few_judgements.problems import MIN_TEST, reuters
+from experiments.few_judgements.replay import judging_curve
 
 STRATEGIES = ("top", "uncertain", "representative", "random")
 

@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from corank import LCRA, CoRankRLS, RankRLS, ViewRankRLS
 from corank.base.kernels import LinearKernel, SumKernel
 from corank.data import PoolPolicy
-from corank.data.io.letor.reader import read_letor
+from corank.data.io.letor_reader import read_letor
 from corank.metrics import evaluate
 from experiments.datasets.catalog import dataset
 from experiments.datasets.movielens import read_ratings

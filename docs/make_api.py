@@ -21,7 +21,7 @@ SECTIONS = {
         "corank.models.labels", "corank.text", "corank.clicks", "corank.deploy.distributed", "corank.base",
     ),
     "Decide what to judge": (
-        "corank.base.suggestions", "corank_lab.screening", "corank_lab.screening.stopping", "corank_lab.preferences",
+        "corank_lab.screening", "corank_lab.screening.stopping", "corank_lab.preferences",
         "corank_lab.grading",
     ),
     "Measure and use": (

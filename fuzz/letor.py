@@ -14,11 +14,11 @@ from scipy import sparse
 import corank
 from corank.data.collection import Dataset
 from corank.data.io import compressed, text
-from corank.data.io.letor import pieces
-from corank.data.io.letor.reader import read_letor
-from corank.data.io.letor.writer import write_letor
+from corank.data.io import letor_pieces as pieces
+from corank.data.io.letor_reader import read_letor
+from corank.data.io.letor_writer import write_letor
 from corank.data.io.read import detect_format
-from corank.data.io.store.store import open_store, store_letor
+from corank.data.io.stores import open_store, store_letor
 from corank.errors import InputError
 from fuzz.format import Format, Wrong, tune
 from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number

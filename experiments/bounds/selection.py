@@ -106,7 +106,7 @@ def choose(read: Any, n: int, seed: list[int]) -> dict[str, dict[str, float]]:
 
 
 def _mslr() -> Any:
-    from corank.data.io.letor.reader import read_letor
+    from corank.data.io.letor_reader import read_letor
 
     entry = dataset("mslr-sample")
     return read_letor([entry.path(f"msn1.fold1.{part}.5k.txt") for part in ("train", "test")], layout="dense")

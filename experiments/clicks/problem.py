@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.query_scaler import QueryScaler
+from corank.base.transformers import QueryScaler
 from corank.clicks import CLICK_MODELS, CascadeClicks
 from corank.data.ranking import RankingData
 from experiments.datasets.mq2008 import N_FOLDS, folds, read_parts

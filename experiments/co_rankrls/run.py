@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.base.pairs.factors import drawn_weight
+from corank.base.pairs.losses import drawn_weight
 from corank.comparison.report import Report
 from corank.metrics import evaluate
 from corank.models.rls import RankRLS

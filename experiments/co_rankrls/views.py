@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.kernels.features import stack_features
+from corank.base.kernels.basis import stack_features
 from corank.data.ranking import RankingData
 from corank.models.rls import CoRankRLS, PairSums, RankRLS
 from corank.models.rls.spectrum import ridge_of

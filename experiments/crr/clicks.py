@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from corank.base.query_scaler import QueryScaler
+from corank.base.transformers import QueryScaler
 from corank.comparison.report import Report
 from corank.models.linear import CRR
 from corank.tables import ReportTable

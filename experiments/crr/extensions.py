@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.landmarks import Landmarks
+from corank.base.transformers import Landmarks
 from corank.comparison.report import Report
 from corank.metrics import evaluate
 from corank.models.linear import CRR

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from corank.data.collection import Dataset
-from corank.data.io.letor.reader import read_letor
+from corank.data.io.letor_reader import read_letor
 from corank.errors import InputError
 from experiments.datasets.catalog import dataset
 

@@ -21,7 +21,7 @@ from scipy.sparse.linalg import svds
 from sklearn.feature_extraction.text import CountVectorizer
 
 from corank import make_ranking
-from corank.data.io.letor.reader import read_letor
+from corank.data.io.letor_reader import read_letor
 from corank.data.io.text import open_text
 from experiments.datasets import jester, movielens
 from experiments.datasets.catalog import dataset

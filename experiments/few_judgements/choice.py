@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.suggestions import judging_curve
 from corank.metrics import average_precision
 from corank.tables import Cell, ReportTable
 from experiments.few_judgements.learners import LOGISTIC, RANKRLS, SMOOTHED, learners
 from experiments.few_judgements.problems import MIN_TEST, TopicPool
+from experiments.few_judgements.replay import judging_curve
 from experiments.options import ExperimentOptions
 from experiments.significance import p_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from corank.data import read_qrels, read_run
 from corank.errors import InputError
+from corank.models.fusion.judged import JudgedQueries
 from corank.models.fusion.lists import RetrievedLists
-from corank.models.fusion.values import JudgedQueries
 from experiments.datasets.catalog import data_root
 from experiments.datasets.smart import read_topics
 
@@ -54,22 +54,38 @@ class Problem:
         """Number of queries."""
         return int(self.qid[-1]) + 1
 
+    @cached_property
     def judged(self) -> JudgedQueries:
-        """Return all queries for evaluation."""
+        """All queries for evaluation."""
         return JudgedQueries.of(self.y, RetrievedLists.of(self.X, self.qid).queries, 10, self.missed)
 
+    @cached_property
+    def features(self) -> tuple[Floats, Floats]:
+        """Min-max scores and 60/(60 + rank), 0 where absent; equal scores of a list keep the order of documents."""
+        lists = RetrievedLists.of(self.X, self.qid)
+        codes = lists.queries.codes
+        F = (self.X - lists.lowest[codes]) / (lists.highest - lists.lowest + 1e-9)[codes]
+        return np.nan_to_num(F), np.where(lists.ranks > 0, 60 / (60 + lists.ranks), 0.0)
+
+    def ndcg(self, scores: Floats) -> Floats:
+        """Return nDCG@10 (n_queries, n_columns) of scores of all rows; NaN for queries without a relevant document."""
+        out = np.full((self.n_queries, scores.shape[1]), np.nan)
+        out[self.judged.codes] = self.judged.ndcg(scores)
+        return out
+
+    @cached_property
     def baselines(self) -> dict[str, Floats]:
-        """Return nDCG@10 of RRF, of the mean of min-max scores and of each retriever, by query."""
-        F, K = _features(self)
-        judged = self.judged()
+        """NDCG@10 of RRF, of the mean of min-max scores and of each retriever, by query."""
+        F, K = self.features
         scores = np.column_stack([K.sum(axis=1), F.mean(axis=1), K])
         names = ("RRF", "min-max mean", *(f"retriever {j + 1}" for j in range(K.shape[1])))
-        return dict(zip(names, _by_query(judged, judged.ndcg(scores), self.n_queries).T, strict=True))
+        return dict(zip(names, self.ndcg(scores).T, strict=True))
 
+    @cached_property
     def grid(self) -> Floats:
-        """Return nDCG@10 (n_queries, variants) of OpenSearch's grid: 66 variants for two retrievers."""
-        F, _ = _features(self)
-        m, judged = F.shape[1], self.judged()
+        """NDCG@10 (n_queries, variants) of OpenSearch's grid: 66 variants for two retrievers."""
+        F, _ = self.features
+        m = F.shape[1]
         near = [np.full(m, 1 / m)] + [np.where(np.arange(m) == j, 2, 1) / (m + 1) for j in range(m)]
         weights = [np.array([w, 1 - w]) for w in np.linspace(0, 1, 11)] if m == 2 else near
         squares = np.add.reduceat(F**2, np.flatnonzero(np.diff(self.qid, prepend=-1)), axis=0)
@@ -77,21 +93,7 @@ class Problem:
         scores = [
             _combined(G, w, mean) for w in weights for G in (F, unit) for mean in ("sum", "geometric", "harmonic")
         ]
-        return _by_query(judged, judged.ndcg(np.column_stack(scores)), self.n_queries)
-
-
-def _by_query(judged: JudgedQueries, values: Floats, n: int) -> Floats:
-    out = np.full((n, values.shape[1]), np.nan)
-    out[judged.codes] = values
-    return out
-
-
-def _features(problem: Problem) -> tuple[Floats, Floats]:
-    """Return min-max scores and 60/(60 + rank), 0 where absent; equal scores of a list keep the order of documents."""
-    lists = RetrievedLists.of(problem.X, problem.qid)
-    codes = lists.queries.codes
-    F = (problem.X - lists.lowest[codes]) / (lists.highest - lists.lowest + 1e-9)[codes]
-    return np.nan_to_num(F), np.where(lists.ranks > 0, 60 / (60 + lists.ranks), 0.0)
+        return self.ndcg(np.column_stack(scores))
 
 
 def _combined(G: Floats, w: Floats, mean: str) -> Floats:

@@ -13,7 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from corank.base.landmarks import Landmarks
+from corank.base.transformers import Landmarks
 from corank.models.labels import (
     AutoLabelRanker,
     CalibratedLabelRanker,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.collection import Dataset
-from corank.data.io.letor.reader import read_letor
+from corank.data.io.letor_reader import read_letor
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import folds, read_parts
 

@@ -14,8 +14,8 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank.base.query_scaler import QueryScaler
-from corank.data.io.letor.reader import read_letor
+from corank.base.transformers import QueryScaler
+from corank.data.io.letor_reader import read_letor
 from corank.data.query_splits import QueryShuffleSplit
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores

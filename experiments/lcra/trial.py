@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.base.pairs import Moments
-from corank.base.pairs.factors import drawn_weight
+from corank.base.pairs.losses import drawn_weight
 from corank.base.solvers.penalty import default_alpha
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData

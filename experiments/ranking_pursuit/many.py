@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.base.kernels import as_kernel
 from corank.base.kernels.kernel import require_similarities
 from corank.base.kernels.views import View
-from corank.base.pairs.factors import query_factors
+from corank.base.pairs.losses import query_factors
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries

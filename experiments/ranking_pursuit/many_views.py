@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.pairs.factors import query_factors
+from corank.base.pairs.losses import query_factors
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries

@@ -13,9 +13,9 @@ from corank.base.calibration import Calibrated as Calibrated
 from corank.base.explanation import explain as explain
 from corank.base.kernels.views import View as View
 from corank.base.priors import ColumnMean as ColumnMean
-from corank.base.query_scaler import QueryScaler as QueryScaler
 from corank.base.search import QuerySearchCV as QuerySearchCV
-from corank.base.suggestions.suggest import suggest as suggest
+from corank.base.suggestions import suggest as suggest
+from corank.base.transformers import QueryScaler as QueryScaler
 from corank.clicks.pairwise import PDGD as PDGD
 from corank.comparison.study import compare as compare
 from corank.data.io.read import read as read

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 Called = TypeVar("Called", bound=Callable[..., Any])
 
 _FOLDERS = {
-    "corank.base": "Explanation JudgingCurve Landmarks PairSampler judging_curve reliability_curve",
+    "corank.base": "Explanation Landmarks PairSampler reliability_curve",
     "corank.clicks": ("PairwiseEpsilonGreedy PositionBias click_pairs estimate_from_clicks position_bias"),
     "corank.comparison": "Study",
     "corank.data": (
@@ -57,6 +57,7 @@ IN_FOLDERS = {
 _GONE = {
     "DBGD MGD Duel": "it is in experiments/clicks of the repository; use corank.PDGD",
     "ManyCoPursuits ManyPursuits fit_many fit_many_views": "it is in experiments/ranking_pursuit of the repository",
+    "JudgingCurve judging_curve": "it is in experiments/few_judgements/replay.py of the repository",
     "PathDisplay": "plot loo_scores_ of the model, or cv_results_ of the search, against the candidates",
     "convert_parts": "write files by corank.data.write_store, or by the command corank convert",
     "evaluate_parts rank_parts": "use corank.deploy.predict_parts, and corank.evaluate on its scores",

@@ -127,7 +127,7 @@ ROW_STRATEGIES = {
     "representative": "Rows that are most similar to the others and least to judged ones",
     "random": "Random rows",
 }
-"""Strategies of `corank.base.suggestions.suggest`."""
+"""Strategies of `corank.base.suggestions`."""
 FUSION_STRATEGIES = {
     "queries": "Whole queries on which plausible fusions differ most",
     "sample": "Single documents, drawn in proportion to that difference",

@@ -30,8 +30,6 @@ FUSIONS = {
     "RRF": FusionDefinition.rrf(NAMES),
     "weighted RRF": made("reciprocal_rank", (0.7, 0.3), 20.0),
     "min-max": made("minmax", (0.6, 0.4)),
-    "z-score": made("zscore", (0.6, 0.4)),
-    "l2": made("l2", (0.6, 0.4)),
     "mixed": FusionDefinition(NAMES, MIXED, ""),
 }
 

@@ -16,7 +16,7 @@ import pytest
 
 from corank.data import write_judgements
 from corank.deploy.export.fusion import FUSION_TARGETS, export_fusion
-from corank.deploy.export.fusion.forms import expressible
+from corank.deploy.export.fusion.export import expressible
 from corank.metrics import ndcg
 from corank.metrics.agreement import read_judgements
 from corank.models.fusion import FusionDefinition, Term, load_fusion
@@ -38,7 +38,6 @@ FUSIONS = {
     "RRF, k = 20": FusionDefinition.rrf(NAMES, 20.0),
     "min-max": made("minmax", (0.5, 0.3, 0.2)),
     "min-max, two of three": made("minmax", (0.7, 0.3, 0.0)),
-    "l2": made("l2", (0.5, 0.3, 0.2)),
     "weighted RRF": made("reciprocal_rank", (0.5, 0.3, 0.2), 60.0),
 }
 

@@ -18,7 +18,7 @@ from corank.comparison.workers import TaskResult, write_result
 from corank.data.io.items import read_items
 from corank.data.io.judgement_formats import write_judgements
 from corank.data.io.judgements import JudgementList
-from corank.data.io.store.store import store_letor
+from corank.data.io.stores import store_letor
 from corank.data.io.trec import write_qrels, write_run
 from corank.data.io.write_frames import write_parquet
 from corank.models.fusion import FusionDefinition

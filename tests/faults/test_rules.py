@@ -245,8 +245,8 @@ WRITING = {
     "corank/comparison/study.py", "corank/comparison/study_report.py", "corank/comparison/workers.py",
     "corank/data/durable/json_lines.py",
     "corank/data/io/click_files.py", "corank/data/io/compressed.py", "corank/data/io/judgement_formats.py",
-    "corank/data/io/letor/writer.py", "corank/data/io/store/header.py", "corank/data/io/table_text.py",
-    "corank/data/io/trec.py", "corank/data/io/ubi.py", "corank/data/io/write_frames.py",
+    "corank/data/io/letor_writer.py", "corank/data/io/store_header.py", "corank/data/io/table_text.py",
+    "corank/data/io/trec.py", "corank/data/io/write_frames.py",
     "corank/deploy/export/export.py", "corank/deploy/export/fusion/export.py", "corank/deploy/persist/files.py",
     "corank/models/fusion/definition.py",
     "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/export.py", "corank_lab/cli/demo.py",
@@ -266,7 +266,7 @@ def test_every_module_that_writes_is_known_here():
     }
     # an archive is made in a temporary folder, and sent; tests of damaged databases and of Ctrl-C call recover
     others = {
-        "corank/comparison/problem.py", "corank/data/durable/atomic.py", "corank/data/io/store/store.py",
+        "corank/comparison/problem.py", "corank/data/durable/atomic.py", "corank/data/io/stores.py",
         "corank_lab/database/backends.py", "corank_lab/pages/screening_results.py",
     }  # fmt: skip
     assert found - others == WRITING

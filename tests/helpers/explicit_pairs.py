@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from corank.core.rows.scaled import ScaledRows, plain
+from corank.core.rows.access import ScaledRows, plain
 from corank.data.ranking import RankingData
 
 QUERY_WEIGHTS = ("pairs", "equal", "rows")

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from corank.base.pairs import Laplacian
 from corank.base.pairs import laplacian as query
-from corank.base.pairs.factors import weigh_queries
+from corank.base.pairs.losses import weigh_queries
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import cho_factor
 
 from corank.base.kernels import GaussianKernel, LinearKernel, PolynomialKernel
-from corank.base.kernels.features import stack_features
+from corank.base.kernels.basis import stack_features
 from corank.base.kernels.views import View
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from corank.base import Calibrated
-from corank.data.io.store.store import open_store, write_store
+from corank.data.io.stores import open_store, write_store
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking

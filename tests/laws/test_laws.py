@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
-from corank.base.query_scaler import QueryScaler
+from corank.base.transformers import QueryScaler
 from corank.data.queries import Queries
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData

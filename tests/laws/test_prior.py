@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 import corank
 from corank.base import Calibrated
 from corank.base.pairs.losses import Loss
-from corank.base.query_scaler import QueryScaler
 from corank.base.search import QuerySearchCV
+from corank.base.transformers import QueryScaler
 from corank.clicks import OnlineRanker
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData

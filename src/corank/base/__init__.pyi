@@ -20,7 +20,6 @@ from corank.base.kernels.views import CallableKernel as CallableKernel
 from corank.base.kernels.views import PrecomputedKernel as PrecomputedKernel
 from corank.base.kernels.views import View as View
 from corank.base.kernels.views import as_kernel as as_kernel
-from corank.base.landmarks import Landmarks as Landmarks
 from corank.base.pairs.laplacian import Laplacian as Laplacian
 from corank.base.pairs.laplacian import PairLaplacian as PairLaplacian
 from corank.base.pairs.laplacian import QueryLaplacian as QueryLaplacian
@@ -30,7 +29,6 @@ from corank.base.pairs.moments import Moments as Moments
 from corank.base.pairs.sampling import PairSampler as PairSampler
 from corank.base.priors import ColumnMean as ColumnMean
 from corank.base.priors import ResidualRanker as ResidualRanker
-from corank.base.query_scaler import QueryScaler as QueryScaler
 from corank.base.search import QuerySearchCV as QuerySearchCV
 from corank.base.smooth import NeighborSmoother as NeighborSmoother
 from corank.base.solvers.conjugate import conjugate_gradients as conjugate_gradients
@@ -39,10 +37,10 @@ from corank.base.solvers.least_squares import squared_views as squared_views
 from corank.base.solvers.smooth_losses import MAX_PAIRS as MAX_PAIRS
 from corank.base.solvers.smooth_losses import smooth_loss as smooth_loss
 from corank.base.solvers.solution import Solution as Solution
-from corank.base.suggestions.curve import JudgingCurve as JudgingCurve
-from corank.base.suggestions.curve import judging_curve as judging_curve
-from corank.base.suggestions.suggest import STRATEGIES as STRATEGIES
-from corank.base.suggestions.suggest import Pool as Pool
-from corank.base.suggestions.suggest import suggest as suggest
+from corank.base.suggestions import STRATEGIES as STRATEGIES
+from corank.base.suggestions import Pool as Pool
+from corank.base.suggestions import suggest as suggest
+from corank.base.transformers import Landmarks as Landmarks
+from corank.base.transformers import QueryScaler as QueryScaler
 
 __all__: list[str]

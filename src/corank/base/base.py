@@ -36,9 +36,9 @@ from corank.base.held_out import HeldOut, hold_out
 from corank.base.kernels import as_kernel
 from corank.base.kernels.basis import Terms
 from corank.base.kernels.kernel import is_precomputed
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.collection import Dataset
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.inputs import as_prior, as_scores, require_squares
 from corank.data.queries import Queries, qid_of_group, qid_of_index
 from corank.data.ranking import RankingData
@@ -65,7 +65,7 @@ class Ranker(Estimator, ABC):
     """
     Base class of all rankers: learns from scored and unjudged rows, scores rows, ranks them.
 
-    A subclass stores its parameters in ``__init__``, declares in `_rules` which values are allowed, computes in `_fit`
+    A subclass declares its parameters as fields, and in `_rules` which values are allowed. It computes in `_fit`
     and scores rows in `_score_rows`, where `_checked_rows` checks them. NaN in y marks an unjudged row; with
     preferences, a row that is in none of them is unjudged. `qid` holds one query id per row, of any hashable type, in
     any order. ``fit`` also takes a `RankingData` in place of X, y, qid and pairs, so that a problem indexed once (or a

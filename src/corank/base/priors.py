@@ -23,8 +23,8 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
 from corank.base.pairs import Laplacian
 from corank.base.pairs.moments import dense
-from corank.base.query_scaler import METHODS, QueryScaler
 from corank.base.solvers.solution import ordered
+from corank.base.transformers import METHODS, QueryScaler
 from corank.data.column_roles import column_numbers
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names

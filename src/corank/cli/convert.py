@@ -98,7 +98,7 @@ def convert(
     from corank.data.io.compressed import is_stream
     from corank.data.io.judgements import RESPONSES, kind_of
     from corank.data.io.read import open_source
-    from corank.data.io.store.store import open_store, store_letor
+    from corank.data.io.stores import open_store, store_letor
     from corank.data.judges import merge_judges
 
     begin = time.perf_counter()
@@ -164,7 +164,7 @@ def _target_kind(path: Path) -> str:
 def _require_place(target: Path, force: bool) -> None:
     from corank.data.durable.atomic import require_place
     from corank.data.io.compressed import require_text_place
-    from corank.data.io.store.header import require_store_place
+    from corank.data.io.store_header import require_store_place
 
     require = {"store": require_store_place, "parquet": require_place}
     require.get(_target_kind(target), require_text_place)(target, overwrite=force)
@@ -185,8 +185,8 @@ def _check(source: list[TextFile | Path], target: Path, unjudged: float | None, 
 
 
 def _write(target: Path, rows: Dataset, unjudged: float | None, force: bool) -> None:
-    from corank.data.io.letor.writer import write_letor
-    from corank.data.io.store.store import write_store
+    from corank.data.io.letor_writer import write_letor
+    from corank.data.io.stores import write_store
     from corank.data.io.write_frames import write_csv, write_parquet
 
     writers = {"store": write_store, "parquet": write_parquet, "csv": write_csv}
@@ -237,9 +237,9 @@ def _rule(columns: ColumnOptions) -> str:
 
 def _read(path: Path, options: JudgementOptions, columns: ColumnOptions) -> JudgementList:
     """Read judgements, or make them of clicks."""
+    from corank.data.io.click_files import read_ubi
     from corank.data.io.judgement_formats import click_judgements
     from corank.data.io.judgements import CLICKS, kind_of, read_judgements
-    from corank.data.io.ubi import read_ubi
 
     if kind_of(path) == CLICKS:
         said = f"{path} holds clicks; the grade of a document is its clicks over expected clicks."

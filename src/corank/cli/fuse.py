@@ -28,9 +28,6 @@ RunFiles = Annotated[
 QrelsFile = Annotated[
     Path | None, typer.Option(help="Judgements: table, TREC qrels, or .json of Quepid or an engine.", metavar="FILE")
 ]
-QueryIds = Annotated[
-    Path | None, typer.Option(help="Ids of the queries of saved answers that do not name them, one per line.")
-]
 
 
 class UnjudgedRule(StrEnum):
@@ -86,8 +83,8 @@ def fuse(
         require_place(output, overwrite=force)
     lists, grades, notes = _read(runs, qrels, query_ids, judges)
     if cheap:
-        grades, said = _with_cheap(grades, cheap, judges)
-        notes.append(said)
+        grades, more = _with_cheap(lists, grades, cheap, judges)
+        notes += more
     for note in notes:
         _say(note, as_json)
     if len(lists.names) < 2:
@@ -133,14 +130,15 @@ def _read(
     return lists, grades, [*lists.notes, *notes]
 
 
-def _with_cheap(grades: Qrels | None, paths: list[Path], rule: str) -> tuple[Qrels, str]:
-    """Return human grades, and cheap ones of other documents; and what was measured."""
+def _with_cheap(lists: Runs, grades: Qrels | None, paths: list[Path], rule: str) -> tuple[Qrels, list[str]]:
+    """Return human grades, and cheap ones of other documents; what was measured, and how deep the cheap ones reach."""
     import numpy as np
 
     from corank.data.cheap import CheapPolicy
     from corank.data.collection import as_texts
     from corank.data.io.runs import read_grades
     from corank.data.io.trec import Qrels
+    from corank.models.fusion.lists import RetrievedLists
 
     human = Qrels(as_texts([]), as_texts([]), np.empty(0)) if grades is None else grades
     judges = {path.name: read_grades(path, rule)[0] for path in paths}
@@ -153,15 +151,28 @@ def _with_cheap(grades: Qrels | None, paths: list[Path], rule: str) -> tuple[Qre
     qid, docids = (as_texts(list(part)) for part in zip(*keys, strict=True))
     rows = CheapPolicy().apply(y, dict(zip(judges, columns, strict=True)), qid=qid)
     # row weights of a fusion are inverse probabilities of being judged, so that a cheap grade counts fully or not
-    said = rows.sentence.partition(". ")[0]
-    return Qrels(qid, docids, rows.y), f"{said}; queries with cheap grades count like others"
+    notes = [f"{rows.sentence.partition('. ')[0]}; queries with cheap grades count like others"]
+    both = Qrels(qid, docids, rows.y)
+    only_cheap = {query for query, _ in keys} - set(human.qid.tolist())
+    ranks = RetrievedLists.of(lists.X, lists.qid).ranks
+    is_top = ((ranks > 0) & (ranks <= 10)).any(axis=1) & np.array([query in only_cheap for query in lists.qid.tolist()])
+    share = float((~np.isnan(lists.join(both)[0][is_top])).mean()) if is_top.any() else 1.0
+    if share < 0.9:
+        notes.append(
+            f"cheap grades cover {share:.0%} of the first 10 documents of the lists in queries that only they judge; "
+            "the others are unjudged, so have the whole tops graded"
+        )
+    return both, notes
 
 
 def _learn(
     lists: Runs, grades: Qrels, metric: str, pool: str | None, unjudged: UnjudgedRule, allow_negative: bool, seed: int
 ) -> tuple[Fusion, FusionReport, list[str]]:
+    import warnings
+
     from corank.comparison.fusion_report import report_fusion
     from corank.data.rows import with_names
+    from corank.errors import UsageWarning
     from corank.models.fusion import Fusion
     from corank.models.fusion.fusion import FUSION
 
@@ -175,7 +186,9 @@ def _learn(
         fusion = Fusion(
             metric=metric, unjudged=unjudged.value, pool=described, allow_negative=negative, random_state=seed
         )
-        fusion.fit(X, y, qid=lists.qid, missed=(missed.qid, missed.y), sample_weight=weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UsageWarning)  # the notes of the definition say the same
+            fusion.fit(X, y, qid=lists.qid, missed=(missed.qid, missed.y), sample_weight=weight)
         return fusion, report_fusion(fusion, lists, y, weight)
 
     fusion, report = learn(allow_negative)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, signature
@@ -13,7 +12,6 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from corank.data.column_roles import JudgeRule, usual_names
-from corank.errors import InputError, suggest_names
 
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended, as shells report it."""
@@ -127,62 +125,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an existing file."
 
 OLD_OPTIONS = {"--unscored": "--unjudged"}
 """Options of 0.2, and their names now; `corank` still accepts them, with a sentence."""
-
-
-def _configure(context: typer.Context, path: Path | None) -> Path | None:
-    """Use the values of a TOML file as defaults of the command's options."""
-    if path is None or context.resilient_parsing:
-        return path
-    known = [param for param in context.command.params if param.name not in ("config", "help")]
-    parameters = {key: item for item in known for key in _keys(item)}
-    values = {}
-    for key, value in _read_toml(path).items():
-        name = key.replace("_", "-")
-        name = OLD_OPTIONS.get(f"--{name}", f"--{name}")[2:]
-        if name not in parameters:
-            raise InputError(f"{path}: {key!r} is not an option; {suggest_names(name, sorted(parameters))}.")
-        if isinstance(value, dict):
-            raise InputError(f"{path}: {key} is a table; write one value, or a list of values.")
-        values[str(parameters[name].name)] = _checked(value, parameters[name], f"{path}: {key}")
-    context.default_map = {**(context.default_map or {}), **values}
-    return path
-
-
-def _checked(value: Any, parameter: Any, where: str) -> Any:
-    """Check that a value fits its option; for an option that may be repeated, one value becomes a list."""
-    wants_list = getattr(parameter, "multiple", False) or parameter.nargs != 1
-    if isinstance(value, list) and not wants_list:
-        raise InputError(f"{where} is a list; write one value.")
-    values = value if isinstance(value, list) else [value]
-    is_flag = getattr(parameter, "is_flag", False)
-    wrong = next((item for item in values if isinstance(item, bool) != is_flag), None)
-    if wrong is not None:
-        wanted = "true or false" if is_flag else "a value of the option, not true or false"
-        raise InputError(f"{where} is {wrong!r}; write {wanted}.")
-    return values if wants_list else value
-
-
-def _keys(parameter: Any) -> list[str]:
-    """Return the long names of an option without dashes, or the name of an argument."""
-    return [opt[2:] for opt in parameter.opts if opt.startswith("--")] or [str(parameter.name)]
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    from corank.data.io.table_text import read_utf8
-
-    try:
-        return tomllib.loads(read_utf8(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML ({error}); write lines such as model = 'spd'.") from None
-
-
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", callback=_configure, is_eager=True, help="TOML file of options; the command line takes precedence."
-    ),
-]
-"""Option of commands with many options: keys of the file are option names."""
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:

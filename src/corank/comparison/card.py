@@ -30,8 +30,8 @@ from corank.base.calibration import reliability_curve
 from corank.base.priors import ColumnMean
 from corank.comparison.report import Document, PageBlock, bullets, code, facts, paragraph, part
 from corank.data.column_roles import column_name
+from corank.data.columns import MissingValues
 from corank.data.inputs import as_scores
-from corank.data.missing import MissingValues
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid
 from corank.data.rows import as_rows, has_missing

@@ -25,9 +25,9 @@ from corank.data.rows import with_names
 from corank.errors import UsageWarning
 from corank.metrics.significance import few_note, sign_flip
 from corank.models.fusion import Fusion, FusionDefinition, Term
-from corank.models.fusion.fusion import FUSION, MEAN, RRF, definition_best, p_better
+from corank.models.fusion.fusion import FUSION, MEAN, RRF, best_retriever, p_better
+from corank.models.fusion.judged import JudgedQueries, top_rows
 from corank.models.fusion.lists import RetrievedLists
-from corank.models.fusion.values import JudgedQueries, top_rows
 from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]
@@ -176,7 +176,7 @@ def report_fusion(fusion: Fusion, runs: Runs, y: Floats, weight: Floats | None =
     rules |= {RRF: FusionDefinition.rrf(names, fusion.k), MEAN: mean_of_scores(names), FUSION: fusion.definition_}
     judged = JudgedQueries.of(y, lists.queries, k)
     shown = {name: _judged_share(rule.score_lists(lists), y, judged) for name, rule in rules.items()}
-    best = definition_best(values, names)
+    best = best_retriever(values, names)
     leads = tuple(_lead(values[FUSION] - values[other], other) for other in (RRF, best)) if FUSION in values else ()
     return FusionReport(
         fusion.metric, {name: values[name] for name in rules if name in values},

@@ -31,8 +31,8 @@ from corank.comparison.fusion_report import alone, mean_of_scores
 from corank.comparison.winner import Expectation
 from corank.errors import InputError, suggest_names
 from corank.models.fusion import FusionDefinition
+from corank.models.fusion.judged import JudgedQueries, discounts, top_rows
 from corank.models.fusion.lists import RetrievedLists
-from corank.models.fusion.values import JudgedQueries, discounts, top_rows
 from corank.parameters import FUSION_STRATEGIES
 
 Floats = NDArray[np.float64]

@@ -35,9 +35,9 @@ from sklearn.pipeline import Pipeline
 from corank._version import __version__
 from corank.comparison.methods import METHODS, LightGBM, Method, Settings, TrainingPart
 from corank.comparison.problem import ComparisonProblem
+from corank.data.columns import MissingValues
 from corank.data.durable.atomic import atomic_file, explain_write_errors
 from corank.data.durable.regular import require_regular
-from corank.data.missing import MissingValues
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import has_missing
 from corank.deploy.persist import load, save

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from corank._lazy import is_sparse
 from corank.core.jit import is_small
+from corank.core.rows.access import plain
 from corank.core.rows.products import score_dense, score_small
-from corank.core.rows.scaled import plain
 from corank.core.rows.structure import find_csr, find_dense, hash_csr, hash_dense
 from corank.core.threads import parallel_map, threads_for
 

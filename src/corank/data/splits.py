@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.data.columns import MissingValues
 from corank.data.inputs import as_numbers
-from corank.data.missing import MissingValues
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import has_missing

@@ -118,19 +118,7 @@ class BM25(Ranker):
     query: ArrayLike | None = None
 
     def to_index(self, corpus: Corpus) -> Index:
-        """
-        Compute the weights of the words of documents, for any number of queries.
-
-        Parameters
-        ----------
-        corpus : Corpus
-            The documents.
-
-        Returns
-        -------
-        Index
-            The index.
-        """
+        """Compute the weights of the words of documents, for any number of queries."""
         check_parameters(self)
         df, postings = corpus.document_frequency, corpus.postings
         idf = idf_values(self.idf, df, corpus.n_documents)

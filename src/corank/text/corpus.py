@@ -22,7 +22,6 @@ from scipy import sparse
 from corank.core.text.postings import Bags, Postings, add_scores, sizes, top_documents, totals, transpose
 from corank.core.threads import n_threads, parallel_map
 from corank.data.durable.regular import require_unchanged
-from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.parameters import check_values, integer
 from corank.text.words import Counter, TermNumbers, Words
@@ -81,23 +80,6 @@ class Corpus:
         """
         words = Words.of(language, stop_words)
         return _counted(words, TermNumbers(), texts, ids, None)
-
-    @classmethod
-    def of_counts(cls, X: Any, ids: Iterable[Any] | None = None, terms: Iterable[str] | None = None) -> Corpus:
-        """Make a corpus from word counts."""
-        rows = sparse.csr_array(as_rows(X))
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        if len(rows.data) and (rows.data.min() < 0 or (rows.data != np.floor(rows.data)).any()):
-            raise InputError(
-                "X has a value that is not a word count; pass whole numbers from 0, or texts to Corpus.of."
-            )
-        if len(rows.data) and rows.data.max() >= 2**32:
-            raise InputError(f"X has the count {rows.data.max():g}, but the largest is 2³² − 1; pass smaller counts.")
-        names = _texts(range(rows.shape[1]) if terms is None else terms)
-        if len(names) != rows.shape[1]:
-            raise InputError(f"terms has {len(names)} words for {rows.shape[1]} columns of X; pass one for each.")
-        return _assembled(_ids(ids, rows.shape[0]), names, [as_bags(rows)], Words(None, ()))
 
     @property
     def n_documents(self) -> int:

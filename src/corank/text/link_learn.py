@@ -147,18 +147,8 @@ class LinkLearn(Estimator):
         """
         Learn from links.
 
-        Parameters
-        ----------
-        links : Links
-            Texts and the documents each is linked with.
-        validation : Links, optional
-            Links of other documents: the networks of the best check are kept, and training stops when checks no longer
-            improve. None takes all steps.
-
-        Returns
-        -------
-        self
-            The fitted model.
+        validation: links of other documents: the networks of the best check are kept, and training stops when checks no
+            longer improve. None takes all steps.
         """
         check_parameters(self)
         for name, value in (("links", links), ("validation", validation)):
@@ -167,19 +157,7 @@ class LinkLearn(Estimator):
         return install(self, train(self, links, validation, rng_of(self.random_state)), {})
 
     def to_index(self, corpus: Corpus) -> Index:
-        """
-        Compute the weights of the words of documents, for any number of queries.
-
-        Parameters
-        ----------
-        corpus : Corpus
-            The documents, of the training corpus or of any other.
-
-        Returns
-        -------
-        Index
-            The index.
-        """
+        """Compute the weights of the words of documents, of the training corpus or of any other."""
         check_is_fitted(self)
         return index_of(self.networks_, corpus, self)
 

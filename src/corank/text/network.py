@@ -22,16 +22,11 @@ Floats = NDArray[np.float64]
 
 
 class Trace(NamedTuple):
-    """
-    Intermediate results for the gradient.
+    """Intermediate results for the gradient."""
 
-    z, hidden: standardised inputs, and the hidden layer.
-    values: the output.
-    """
-
-    z: Floats
-    hidden: Floats
-    values: Floats
+    z: Floats  # standardised inputs
+    hidden: Floats  # the hidden layer
+    values: Floats  # the output
 
 
 @dataclass(frozen=True, eq=False)

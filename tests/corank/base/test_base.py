@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import corank
-from corank.data.io.store.store import open_store, write_store
+from corank.data.io.stores import open_store, write_store
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError, UsageWarning

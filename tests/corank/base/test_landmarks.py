@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from corank.base.kernels import GaussianKernel
-from corank.base.landmarks import Landmarks
+from corank.base.transformers import Landmarks
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear import SPD

@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 
 import corank
 from corank.base import Calibrated, ColumnMean, ResidualRanker
-from corank.base.query_scaler import QueryScaler
 from corank.base.search import QuerySearchCV
+from corank.base.transformers import QueryScaler
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from corank.base.query_scaler import QueryScaler
+from corank.base.transformers import QueryScaler
 from corank.errors import InputError
 
 RNG = np.random.default_rng(0)

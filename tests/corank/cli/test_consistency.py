@@ -21,7 +21,7 @@ EXAMPLES = {name: f"corank {verb.example}" for name, verb in cli.VERBS.items()}
 NOT_RUN = ("demo", "lab pages", *(name for name in cli.VERBS if name.startswith("serve ")))  # which other tests run
 SAME = {
     "output": ["-o", "--output"], "force": ["--force"], "as_json": ["--json"], "seed": ["--seed"], "label": ["--label"],
-    "qid": ["--qid"], "unjudged": ["--unjudged"], "config": ["--config"], "number": ["--number", "-n"],
+    "qid": ["--qid"], "unjudged": ["--unjudged"], "number": ["--number", "-n"],
     "id_column": ["--id"],
 }  # fmt: skip
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from corank.cli import app
 from corank.data.io.frames import read_parquet
-from corank.data.io.letor.reader import read_letor
-from corank.data.io.letor.writer import write_letor
-from corank.data.io.store.store import open_store
+from corank.data.io.letor_reader import read_letor
+from corank.data.io.letor_writer import write_letor
+from corank.data.io.stores import open_store
 from corank.errors import InputError
 
 

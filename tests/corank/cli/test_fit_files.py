@@ -104,30 +104,3 @@ def test_validation_rows_of_other_features_are_refused(here, says):
     (here / "other.csv").write_text("label,qid,a,b\n1,1,0,1\n0,1,1,0\n")
     with pytest.raises(InputError, match=r"other.csv has 2 features, but the training data has 6"):
         says("fit", "train.txt", "-m", "spd", "--valid", "other.csv", "-o", "m")
-
-
-def test_options_from_a_file_which_typed_ones_win_over(here, says):
-    (here / "fit.toml").write_text('model = "crr"\nunscored = -1\nlambda = "0.5"\niterations = 300\nset = "mix=0.3"\n')
-    says("fit", "train.txt", "--config", "fit.toml", "--lambda", "0.25", "-o", "m")
-    model = corank.load("m")
-    assert (type(model).__name__, model.n_steps, model.mix, model.alpha) == ("CRR", 300, 0.3, 0.25)
-    says("fit", "train.txt", "-m", "crr", "--unjudged", "-1", "--alpha", "0.25", "--iterations", "300",
-         "--set", "mix=0.3", "-o", "same")  # fmt: skip
-    assert (here / "same").read_bytes() == (here / "m").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('modle = "crr"', r"fit.toml: 'modle' is not an option; did you mean 'model'\?"),
-        ("[model]\nname = 1", r"fit.toml: model is a table"),
-        ("model = crr", r"fit.toml is not valid TOML"),
-        ('model = ["crr", "spd"]', r"fit.toml: model is a list; write one value"),
-        ("seed = true", r"fit.toml: seed is True; write a value of the option, not true or false"),
-        ('force = "no"', r"fit.toml: force is 'no'; write true or false"),
-    ],
-)
-def test_bad_options_in_a_file(here, says, text, sentence):
-    (here / "fit.toml").write_text(text)
-    with pytest.raises(InputError, match=sentence):
-        says("fit", "train.txt", "--config", "fit.toml", "-o", "m")

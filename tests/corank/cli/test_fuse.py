@@ -84,6 +84,31 @@ def test_cheap_grades_of_other_queries_are_learnt_from(place):
     everything = json.loads(run("fuse", *files, place / "judgements.csv").stdout)
     assert both["rules"] == everything["rules"]
     assert any("llm.csv: " in note and "worth 1.00" in note for note in both["notes"])
+    lines = (place / "llm.csv").read_text().splitlines()
+    (place / "few.csv").write_text("\n".join([lines[0], *lines[1::3]]) + "\n")
+    few = run("fuse", *files, place / "human.csv", "--cheap", place / "few.csv")
+    kept = {tuple(line.split(",")[:2]) for line in lines[1::3]}
+    runs = read_runs([place / "bm25.run", place / "vectors.run"])
+    ranks = RetrievedLists.of(runs.X, runs.qid).ranks
+    tops = [
+        key in kept
+        for key, rank in zip(zip(runs.qid, runs.docids, strict=True), ranks.tolist(), strict=True)
+        if key[0] in queries[len(queries) // 2 :] and any(0 < r <= 10 for r in rank)
+    ]
+    assert any(f"cheap grades cover {np.mean(tops):.0%}" in note for note in json.loads(few.stdout)["notes"])
+
+
+def test_a_pool_of_one_list_is_said_once(place):
+    top = set()
+    for line in (place / "bm25.run").read_text().splitlines():
+        query, _, name, rank, *_ = line.split()
+        top |= {(query, name)} if int(rank) <= 10 else set()
+    lines = (place / "judgements.csv").read_text().splitlines()
+    (place / "judgements.csv").write_text(
+        "\n".join([lines[0], *(x for x in lines if (*x.split(",")[:2],) in top)]) + "\n"
+    )
+    said = fused(place).stderr
+    assert said.lower().count("judged documents come from the top 10 of bm25") == 1
 
 
 def test_without_judgements_it_is_rrf(place):

@@ -203,8 +203,7 @@ def test_an_interrupt_inside_an_exec_ends_with_a_code_and_not_by_the_signal(tmp_
 
 def test_an_option_of_the_last_version_works_with_one_sentence(tmp_path, monkeypatch, capsys):
     (tmp_path / "rows.txt").write_text("1 qid:1 1:1\n-1 qid:1 1:2\n0 qid:1 1:3\n")
-    (tmp_path / "options.toml").write_text("unscored = -1\n")
-    given = {"--unscored=-1": True, "--unjudged=-1": False, f"--config={tmp_path / 'options.toml'}": False}
+    given = {"--unscored=-1": True, "--unjudged=-1": False}
     for number, (option, is_old) in enumerate(given.items()):
         verb = ["fit", "-m", "rankrls"]
         words = [*verb, str(tmp_path / "rows.txt"), option, "-o", str(tmp_path / f"{number}")]
@@ -214,5 +213,5 @@ def test_an_option_of_the_last_version_works_with_one_sentence(tmp_path, monkeyp
         said = capsys.readouterr()
         assert stop.value.code == 0, said.err
         assert ("--unscored is now --unjudged; the old name is removed in 0.4." in said.err) == is_old
-    contents = {(tmp_path / f"{number}").read_bytes() for number in range(3)}
+    contents = {(tmp_path / f"{number}").read_bytes() for number in range(2)}
     assert len(contents) == 1

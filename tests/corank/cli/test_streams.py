@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.data.io.store.store import open_store
+from corank.data.io.stores import open_store
 from corank.data.io.trec import read_run
 from corank.errors import InputError
 from helpers.files import files

@@ -7,6 +7,7 @@ from types import FunctionType
 import numpy as np
 import pytest
 
+from corank.core.exact_sums import Slots, add_pair_squares, fold
 from corank.core.jit import PYTHON_ENTRIES, LazyFunction, _as_python, compile_kernels
 from corank.core.lists import ranked
 from corank.core.lists.ranked import BLOCK, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
@@ -17,8 +18,7 @@ from corank.core.rows import blocks, products
 from corank.core.rows.access import DenseRows
 from corank.core.rows.blocks import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
 from corank.core.rows.products import gather_rows, score_dense, score_rows, score_small
-from corank.core.sums.bins import Slots, add_pair_squares, fold
-from corank.data.io.letor.reader import read_letor
+from corank.data.io.letor_reader import read_letor
 from corank.data.io.trec import read_scores
 from corank.errors import InputError
 
@@ -238,7 +238,7 @@ def test_small_letor_text(tmp_path, monkeypatch, text, layout):
     path.write_bytes(text.encode())
     found = []
     for is_small in (True, False):
-        monkeypatch.setattr("corank.data.io.letor.pieces.is_small", lambda _, is_small=is_small: is_small)
+        monkeypatch.setattr("corank.data.io.letor_pieces.is_small", lambda _, is_small=is_small: is_small)
         try:
             rows = read_letor(path, layout=layout if "12345678:" not in text else "csr")
         except InputError as error:

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from corank.core import threads
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.ranking import RankingData
 
 rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.data.missing import MissingValues
+from corank.data.columns import MissingValues
 from corank.data.queries import qid_of_group
 from corank.errors import InputError
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.scoring import first_equals, repeat_first, score_columns
 
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.base.suggestions import judging_curve
 from corank.metrics import average_precision
 from corank.models.rls import RankRLS
 from experiments.few_judgements import choice
 from experiments.few_judgements.learners import RANKRLS
+from experiments.few_judgements.replay import judging_curve
 from experiments.options import ExperimentOptions
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.base.kernels.kernel import Floats, Gram, Kernel, products, require_positive, squared_norms
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.errors import InputError
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.base.kernels.kernel import CosineKernel, Floats, Gram, Kernel, LinearKernel, PolynomialKernel
 from corank.base.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.column_roles import column_numbers
 from corank.errors import InputError
 from corank.fitted import Part, Relations

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from corank.base.pairs.factors import query_factors
+from corank.base.pairs.losses import query_factors
 from corank.core.rows.blocks import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
 from corank.core.threads import cut, parallel_map, threads_for
 from corank.data.inputs import as_weights

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.base.pairs.factors import weigh_queries
-from corank.core.rows.access import as_core_rows
+from corank.base.pairs.losses import weigh_queries
+from corank.core.exact_sums import Slots, add_pair_squares, fold
+from corank.core.rows.access import as_core_rows, factors_of
+from corank.core.rows.access import plain as plain_rows
 from corank.core.rows.blocks import add_sparse_spread
 from corank.core.rows.products import MAX_COLUMNS, GramSum
-from corank.core.rows.scaled import factors_of
-from corank.core.rows.scaled import plain as plain_rows
-from corank.core.sums.bins import Slots, add_pair_squares, fold
 from corank.core.threads import add_up, cut
 from corank.data.ranking import RankingData
 from corank.errors import InputError

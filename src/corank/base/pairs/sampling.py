@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.pairs.factors import require_query_weight
+from corank.base.pairs.losses import require_query_weight
 from corank.core.pairs import sampling as core
 from corank.core.pairs.sampling import PairIndex
 from corank.core.random import alias_table, seed_state

@@ -18,12 +18,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.base.pairs import Laplacian
-from corank.base.pairs.factors import weigh_queries
+from corank.base.pairs.losses import weigh_queries
 from corank.base.solvers.conjugate import conjugate_gradients
 from corank.base.solvers.solution import Floats
-from corank.core.rows.access import as_core_rows
+from corank.core.rows.access import as_core_rows, factors_of, plain
 from corank.core.rows.products import gather_rows, score_rows
-from corank.core.rows.scaled import factors_of, plain
 from corank.core.threads import parallel_map, threads_for
 from corank.data.inputs import require_weight
 from corank.data.queries import Queries

@@ -24,7 +24,7 @@ from corank.base.pairs import Moments
 from corank.base.pairs.moments import dense
 from corank.base.solvers.comparisons import solve_by_products
 from corank.base.solvers.solution import Floats, Solution, require, require_products
-from corank.core.rows.scaled import factors_of, plain
+from corank.core.rows.access import factors_of, plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.errors import InputError

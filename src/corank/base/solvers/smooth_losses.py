@@ -12,8 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from corank.base.pairs import Moments
-from corank.base.pairs.factors import weigh_queries
-from corank.base.pairs.losses import Loss
+from corank.base.pairs.losses import Loss, weigh_queries
 from corank.base.solvers.comparisons import Comparisons, scored_comparisons
 from corank.base.solvers.conjugate import MatVec
 from corank.base.solvers.newton import Affine, Derivatives, Evaluate, ScoreObjective, minimise

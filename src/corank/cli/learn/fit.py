@@ -11,7 +11,6 @@ import typer
 from corank.cli.imports import import_scikit_learn
 from corank.cli.options import (
     Assignments,
-    Config,
     Data,
     Force,
     Json,
@@ -89,7 +88,6 @@ class FitOptions:
             metavar="ADDRESS",
         ),
     ] = None
-    config: Config = None
     as_json: Json = False
     force: Force = False
 

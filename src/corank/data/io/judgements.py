@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from corank.data.collection import as_texts
 from corank.data.column_roles import ColumnChoice
+from corank.data.io.click_files import HITS
 from corank.data.io.frames import parquet_rows
-from corank.data.io.letor.reader import read_letor
+from corank.data.io.letor_reader import read_letor
 from corank.data.io.read import detect_format
 from corank.data.io.search_responses import is_response
 from corank.data.io.table_text import (
@@ -33,7 +34,6 @@ from corank.data.io.table_text import (
 )
 from corank.data.io.text import open_text
 from corank.data.io.trec import is_qrels, read_qrels
-from corank.data.io.ubi import HITS
 from corank.data.judges import JudgeGrades
 from corank.errors import InputError
 

@@ -68,11 +68,6 @@ class Runs:
         """Number of queries."""
         return len(Queries.of(self.qid, len(self.qid)))
 
-    def of_queries(self, queries: set[str]) -> Runs:
-        """Keep some of the queries."""
-        kept = np.array([query in queries for query in self.qid.tolist()], dtype=bool)
-        return replace(self, qid=self.qid[kept], docids=self.docids[kept], X=self.X[kept])
-
     def matched(self, retrievers: Sequence[str]) -> Runs:
         """Order the columns as the retrievers of a fusion: by file name or tag, else by position."""
         if len(retrievers) != len(self.names):
@@ -197,7 +192,7 @@ def describe_grades(qrels: Qrels) -> str:
     if (relevant == 1).all():
         text += "; every query has one relevant document"
     if empty := int(np.count_nonzero(relevant == 0)):
-        text += f"; {empty} queries without a relevant document are left out of means"
+        text += f"; queries without a relevant document are left out of means: {empty}"
     return text
 
 
@@ -319,12 +314,10 @@ def _joined(lists: Sequence[_List], qrels: Qrels | None) -> Runs:
             )
         alone = sorted(query for query, count in n_lists.items() if count == 1)
         if alone:
-            notes.append(
-                f"{len(alone)} queries are in one run only, such as {', '.join(alone[:_MAX_SHOWN])}; they are kept"
-            )
+            notes.append(f"queries in one run only are kept: {len(alone)}, such as {', '.join(alone[:_MAX_SHOWN])}")
         partly = sum(1 < count < len(lists) for count in n_lists.values())
         if partly:
-            notes.append(f"{partly} queries are in some runs only; they are kept")
+            notes.append(f"queries in some runs only are kept: {partly}")
     qid = np.concatenate([item.qid for item in lists])
     docids = np.concatenate([item.docids for item in lists])
     queries = Queries.of(qid, len(qid))

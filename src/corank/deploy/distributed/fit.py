@@ -19,11 +19,11 @@ from sklearn.pipeline import Pipeline
 
 from corank._moved import old_parameters
 from corank.base.contract import check_parameters, install, named_columns, warn_of_useless_coupling
-from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.kernels.basis import FeatureMap, stack_features
 from corank.base.pairs import Moments
-from corank.base.query_scaler import QueryScaler
-from corank.core.rows.scaled import ScaledRows
-from corank.core.sums.bins import ExactSum
+from corank.base.transformers import QueryScaler
+from corank.core.exact_sums import ExactSum
+from corank.core.rows.access import ScaledRows
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.deploy.distributed.parts import Parts

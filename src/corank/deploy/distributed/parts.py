@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank._moved import old_parameters
-from corank.base.query_scaler import QueryScaler
+from corank.base.transformers import QueryScaler
 from corank.data.column_roles import ColumnChoice
 from corank.deploy.distributed.engine import DaskEngine, Engine, LocalEngine
 from corank.deploy.distributed.sources import Reader, kind_of_ids, part_name, sources_of

@@ -1,7 +1,7 @@
 """
 Sums over parts for the squared losses, byte-identical for any division into parts.
 
-The share of a query is computed from its own rows, in their order, and added in integer bins (`corank.core.sums.bins`),
+The share of a query is computed from its own rows, in their order, and added in integer bins,
 so the number of parts, the order of the work and the machines do not change a byte, up to 192 columns. Above, blocks of
 rows are multiplied by BLAS, and sums agree to about 1e-12. The cost is O(n d²) time and O(d²) memory in addition to the
 rows of a part; each part sends O(d²) numbers.
@@ -17,15 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.kernels.basis import FeatureMap, stack_features
 from corank.base.pairs import Moments
-from corank.base.pairs.factors import query_factors
+from corank.base.pairs.losses import query_factors
 from corank.base.pairs.moments import RowPass, prepare_pass, take
 from corank.base.solvers.penalty import Freedom, freedom
-from corank.core.rows.access import as_core_rows
-from corank.core.rows.products import MAX_COLUMNS
-from corank.core.rows.scaled import ScaledRows
-from corank.core.sums.bins import (
+from corank.core.exact_sums import (
     Bins,
     ExactSum,
     add_pair_products,
@@ -35,8 +32,10 @@ from corank.core.sums.bins import (
     fold,
     square,
 )
+from corank.core.rows.access import ScaledRows, as_core_rows
+from corank.core.rows.products import MAX_COLUMNS
 from corank.core.threads import cut, n_threads, parallel_map
-from corank.data.column_scales import factors_of_spread
+from corank.data.columns import factors_of_spread
 from corank.data.inputs import require_squares
 from corank.data.ranking import RankingData
 from corank.deploy.distributed.tasks import WholeQueries
@@ -227,7 +226,7 @@ def _row_weights(rows_pass: RowPass) -> Floats:
 
 
 def _drawn_weights(data: RankingData, query_weight: str, rows: str) -> Floats:
-    """Return the weight of the pairs of each query, see `corank.base.pairs.factors.drawn_weight`."""
+    """Return the weight of the pairs of each query, see `corank.base.pairs.losses.drawn_weight`."""
     members = data.scored_rows if rows == "scored" else data.unscored_rows
     n_q = np.bincount(data.queries.codes[members], minlength=len(data.queries)).astype(np.float64)
     if query_weight == "rows":

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import get_tags
 
-from corank.base.query_scaler import QueryScaler
+from corank.base.transformers import QueryScaler
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows, require_finite

@@ -25,7 +25,7 @@ from scipy import sparse
 from corank.base.base import Ranker
 from corank.base.priors import ColumnMean
 from corank.base.solvers.penalty import alpha_of, freedom
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError, suggest_names

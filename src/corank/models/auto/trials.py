@@ -36,14 +36,14 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.base.base import Ranker
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import FeatureMap
 from corank.base.kernels.views import View
 from corank.base.pairs import Moments
 from corank.base.priors import prior_slope
 from corank.base.solvers.penalty import default_alpha, freedom
 from corank.base.solvers.solution import ordered
-from corank.core.rows.scaled import ScaledRows, factors_of
-from corank.data.column_scales import column_factors
+from corank.core.rows.access import ScaledRows, factors_of
+from corank.data.columns import column_factors
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.errors import InputError, UsageWarning, reason

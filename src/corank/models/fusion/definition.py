@@ -70,16 +70,14 @@ class EngineForm:
     """
     The nearest fusion of a form that search engines have.
 
-    form: "rrf", Σ_j w_j / (k + rank), or "linear", Σ_j w_j φ(score).
-    normalizer: φ of the linear form: "minmax", "l2" or "zscore"; None for rrf.
-    k: the constant of rrf; None for the linear form.
+    form: "rrf", Σ_j w_j / (k + rank), or "minmax", Σ_j w_j φ(score) with min-max scores φ.
+    k: the constant of rrf; None for scores.
     weights: one per retriever, at least 0, with sum 1.
     loss: mean of the metric that it loses against the definition, on left-out queries; None without judgements.
     low, high: interval of the loss.
     """
 
     form: str
-    normalizer: str | None
     k: float | None
     weights: tuple[float, ...]
     loss: float | None = None
@@ -167,14 +165,14 @@ class FusionDefinition:
         for term in self.terms:
             key = term.transform, term.k
             if key not in computed:
-                computed[key] = TRANSFORMS[term.transform].compute(lists, term.k or 0.0)
+                computed[key] = TRANSFORMS[term.transform](lists, term.k or 0.0)
             total += term.weight * computed[key][:, column[term.retriever]]
         return total
 
     def to_json(self) -> str:
         """Return the content of ``fusion.json``."""
-        used = {term.transform: TRANSFORMS[term.transform].absent for term in self.terms}
-        head = {"format": FORMAT, "version": VERSION, "documents that a retriever did not return": used}
+        absent = "every term of a retriever is 0 for documents that it did not return"
+        head = {"format": FORMAT, "version": VERSION, "absent documents": absent}
         return json.dumps(head | asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
@@ -235,22 +233,20 @@ def _check_term(term: Term, names: tuple[str, ...]) -> None:
         )
     if term.transform not in TRANSFORMS:
         raise InputError(
-            f"a term has the unknown transform {term.transform!r}; {suggest_names(term.transform, TRANSFORMS)}."
+            f"a term has the unknown transform {term.transform!r}; {suggest_names(term.transform, list(TRANSFORMS))}."
         )
-    takes_k = TRANSFORMS[term.transform].takes_k
+    takes_k = term.transform == "reciprocal_rank"
     if takes_k != (term.k is not None) or (term.k is not None and not 0 <= term.k <= 1e9):
         expected = "a k from 0 to 1e9" if takes_k else "no k"
         raise InputError(f"the term {term.transform} of {term.retriever} has k = {term.k}; it needs {expected}.")
 
 
 def _check_form(form: EngineForm, m: int) -> None:
-    is_known = (form.form == "rrf" and form.k is not None and form.normalizer is None) or (
-        form.form == "linear" and form.k is None and form.normalizer in ("minmax", "l2", "zscore")
-    )
+    is_known = form.form in ("rrf", "minmax") and (form.form == "rrf") == (form.k is not None)
     if not is_known or len(form.weights) != m or min(form.weights) < 0 or abs(sum(form.weights) - 1) > 1e-6:
         raise InputError(
-            f"an engine form {form.form!r} ({form.normalizer}) has the weights {form.weights[:5]}; it needs {m} "
-            "weights of at least 0 with sum 1."
+            f"an engine form {form.form!r} has the weights {form.weights[:5]}; it needs {m} weights of at least 0 with "
+            "sum 1, and k only for rrf."
         )
 
 

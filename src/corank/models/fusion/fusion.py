@@ -19,43 +19,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.base.contract import Estimator, check_columns, check_parameters, install, note_columns
 from corank.data.inputs import as_scores, as_weights
-from corank.data.pools import UNJUDGED, PoolPolicy, one_source
+from corank.data.pools import UNJUDGED
 from corank.data.queries import Queries
 from corank.data.routing import how_to_pass_qid
-from corank.errors import InputError, warn
+from corank.errors import InputError
 from corank.metrics.significance import sign_flip
-from corank.models.fusion.candidates import FAMILIES, Candidates, Features, Prior, shared_documents
+from corank.models.fusion.candidates import FORMS, Features, Prior, Squares, shared_documents
 from corank.models.fusion.definition import EngineForm, Estimate, FusionDefinition
-from corank.models.fusion.least_squares import Squares
+from corank.models.fusion.judged import JudgedQueries, TreatedGrades, treat_unjudged
 from corank.models.fusion.lists import Floats, RetrievedLists
-from corank.models.fusion.posterior import (
-    MAX_HOLES,
-    Evidence,
-    Mask,
-    covered,
-    restricted,
-    unknown_share,
-)
-from corank.models.fusion.values import JudgedQueries
+from corank.models.fusion.posterior import Evidence
 from corank.parameters import Rule, Rules, boolean, number, one_of, rng_of, seed
 
 _METRIC = re.compile(r"ndcg@([1-9]\d{0,3})", re.IGNORECASE)
 _LEVEL = 0.95
-PRIOR, CONDENSED, ONE_SIDED = Prior(), 0.5, 0.5
-"""Prior; factor of the evidence of condensed lists; probability of least squares where some lists were not judged."""
+PRIOR, CONDENSED = Prior(), 0.5
+"""Prior, and the factor of the evidence of condensed lists."""
 FUSION, RRF, MEAN = "fusion", "RRF", "mean of min-max scores"
-
-
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """Grades after the policy: rows with NaN do not count; `sources` are the judged retrievers, None if all are."""
-
-    y: Floats
-    weights: Floats
-    condensed: bool
-    sources: Mask | None
-    sentence: str
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,99 +185,60 @@ class Fusion(Estimator):
         if not len(plain):
             why = "no query has a judged document" if np.isnan(grades).all() else "no judged document is relevant"
             note = f"Nothing was learnt, since {why}; equal weights of reciprocal ranks need no judgement."
-            forms = tuple(_label_free_form(form, len(names), self.k) for form in _forms())
+            m = len(names)
+            forms = tuple(EngineForm(form, self.k if form == "rrf" else None, (1.0 / m,) * m) for form in FORMS)
             definition = FusionDefinition.rrf(names, self.k, notes=(note,), engine_forms=forms)
             return _Fitted(definition, len(lists.queries), {})
         used = lists.take(plain.codes)
         rows = np.isin(lists.queries.codes, plain.codes)
-        judged = self._judge(used, grades[rows], weights[rows], names)
+        treated = treat_unjudged(
+            used, grades[rows], weights[rows], names, self.unjudged, self.pool, rrf_k=self.k, k=self._cutoff
+        )
         if missed is not None:  # queries have other codes now
             place = np.full(len(lists.queries), -1)
             place[plain.codes] = np.arange(len(plain))
             missed = place[missed[0]], missed[1]
         features = Features.of(used, self.k)
         queries = JudgedQueries.of(
-            judged.y, used.queries, self._cutoff, missed, condensed=judged.condensed, weights=judged.weights
+            treated.y, used.queries, self._cutoff, missed, condensed=treated.is_condensed, weights=treated.weights
         )
-        evidence = self._evidence(features, used, judged, queries)
-        n = len(queries)
+        evidence, n = self._evidence(features, used, treated, queries), len(queries)
         fused = evidence.left_out_values([features.unit(evidence.weights(q)) for q in range(n)]) if n > 1 else None
         values = _rule_values(features, queries, names)
-        n_lists = f"{n} judged queries" + (" (condensed lists)" if judged.condensed else "")
+        n_lists = f"{n} judged queries" + (" (condensed lists)" if treated.is_condensed else "")
         definition = FusionDefinition(
-            names, features.terms(evidence.weights(), names),
-            f"average of {evidence.candidates.is_rule.sum()} simple and {evidence.is_average.sum()} learnt fusions, "
-            f"weighted by {self.metric} on {n_lists}; {_main_families(evidence)}",
+            names, features.terms(evidence.weights(), names), f"{evidence.summary()}; by {self.metric} of {n_lists}",
             None if fused is None else _estimate(self.metric, fused),
-            judged.sentence, judged.notes, tuple(self._form(evidence, form, fused) for form in _forms()),
+            treated.sentence, treated.notes, tuple(self._form(evidence, form, fused) for form in FORMS),
         )  # fmt: skip
         left_out = values if fused is None else {FUSION: fused, **values}
-        return _Fitted(definition, len(lists.queries), left_out, judged.condensed)
+        return _Fitted(definition, len(lists.queries), left_out, treated.is_condensed)
 
-    def _evidence(self, features: Features, lists: RetrievedLists, judged: _Judged, queries: JudgedQueries) -> Evidence:
+    def _evidence(
+        self, features: Features, lists: RetrievedLists, grades: TreatedGrades, queries: JudgedQueries
+    ) -> Evidence:
         # condensed lists say less about the top of whole lists
-        prior = replace(PRIOR, evidence=PRIOR.evidence * (CONDENSED if judged.condensed else 1.0))
-        if judged.sources is not None:  # least squares learns from all judged rows, not from their first k alone
-            prior = replace(prior, learnt=ONE_SIDED)
-        rng = rng_of(0 if self.random_state is None else self.random_state)
-        candidates = Candidates.of(features, shared_documents(lists), prior, rng)
-        if judged.sources is not None:
-            candidates = restricted(candidates, judged.sources)
-        whole = judged.y if judged.condensed else np.nan_to_num(judged.y)
-        squares = Squares.of(features, lists, whole, judged.weights, queries)
-        return Evidence.of(features, candidates, queries, squares, prior, nonnegative=not self.allow_negative)
+        prior = replace(PRIOR, evidence=PRIOR.evidence * (CONDENSED if grades.is_condensed else 1.0))
+        whole = grades.y if grades.is_condensed else np.nan_to_num(grades.y)
+        return Evidence.of(
+            features, queries, Squares.of(features, lists, whole, grades.weights, queries), prior,
+            shared_documents(lists), rng_of(0 if self.random_state is None else self.random_state),
+            sources=grades.sources, nonnegative=not self.allow_negative,
+        )  # fmt: skip
 
-    def _judge(self, lists: RetrievedLists, y: Floats, weights: Floats, names: tuple[str, ...]) -> _Judged:
-        """Apply the policy to the rows of judged queries."""
-        if self.unjudged == "irrelevant":
-            return _Judged(y, weights, False, None, "Unjudged documents count as irrelevant, in whole lists.")
-        if self.unjudged == "missing":
-            return _Judged(y, weights, True, None, "Unjudged documents are left out of the lists (condensed lists).")
-        pool, notes = self.pool, tuple[str, ...]()
-        source = one_source(lists.ranks, y) if pool is None else None
-        if source is not None:
-            sentence = source.sentence(names)
-            warn(sentence)
-            pool = {name: source.depth * (j == source.retriever) for j, name in enumerate(names)}
-            notes = (sentence[0].upper() + sentence[1:],)
-        qid = lists.queries.ids[lists.queries.codes]
-        rows = PoolPolicy("pooled", pool).apply(y, qid=qid, ranks=lists.ranks, retrievers=names)
-        assert rows.is_reached is not None
-        only_relevant = _lists_only_relevant(y)
-        is_known = np.full(len(y), only_relevant) | ~np.isnan(y) if pool is None else rows.is_reached | ~np.isnan(y)
-        judged_lists = covered(lists, is_known, self._cutoff)
-        holes = unknown_share(lists, is_known, self.k, self._cutoff)
-        if self.unjudged == "auto" and judged_lists.all() and holes <= MAX_HOLES:
-            why = (
-                "only relevant documents are listed"
-                if only_relevant
-                else "the tops of all lists and of RRF were judged"
-            )
-            sentence = f"Unjudged documents count as irrelevant, in whole lists, since {why}."
-            return _Judged(y, weights * rows.weights, False, None, sentence)
-        sources = None if judged_lists.all() else judged_lists
-        counted = rows.sentence
-        if source is not None:
-            top = f"the top {source.depth} of {names[source.retriever]}"
-            counted = f"Unjudged documents in {top} count as irrelevant, others are left out."
-        sentence = f"{counted} Values are those of condensed lists."
-        if self.unjudged == "auto" and sources is None:
-            sentence += f" {holes:.0%} of RRF's first {self._cutoff} are unjudged, and would count 0 in whole lists."
-        return _Judged(rows.y, weights * rows.weights, True, sources, sentence, notes)
-
-    def _form(self, evidence: Evidence, form: tuple[str, str | None], fused: Floats | None) -> EngineForm:
+    def _form(self, evidence: Evidence, form: str, fused: Floats | None) -> EngineForm:
         """Return the nearest fusion of an engine form, and what it loses on left-out queries."""
-        w, family = evidence.form_weights(form)
-        column = next(iter(FAMILIES[family].mixture))
-        shares = np.maximum(w[evidence.features.places(column)], 0.0)
-        shares = shares / shares.sum()
+        shares, column = evidence.shares(form)
         k = evidence.features.columns[column][1]
         if fused is None:
-            return EngineForm(*form, k, tuple(shares.tolist()))
-        own = evidence.left_out_values([evidence.form_weights(form, q)[0] for q in range(len(evidence))])
-        test = sign_flip(fused - own, level=_LEVEL)
-        loss = float((fused - own).mean())
-        return EngineForm(*form, k, tuple(shares.tolist()), loss, _finite(test.low), _finite(test.high))
+            return EngineForm(form, k, tuple(shares.tolist()))
+        own = []
+        for q in range(len(evidence)):
+            p, name = evidence.shares(form, q)
+            own.append(evidence.features.mixed({name: 1.0}, p[None])[:, 0])
+        gap = fused - evidence.left_out_values(own)
+        test = sign_flip(gap, level=_LEVEL)
+        return EngineForm(form, k, tuple(shares.tolist()), float(gap.mean()), _finite(test.low), _finite(test.high))
 
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
         """
@@ -324,24 +265,6 @@ class Fusion(Estimator):
         lists = RetrievedLists.of(X, qid)
         check_columns(self, X, lists.X)
         return self.definition_.score_lists(lists)
-
-    def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
-        """
-        Rank documents inside their queries.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_retrievers)
-            Retrieval scores as in `fit`.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; needed after a fit with several queries.
-
-        Returns
-        -------
-        array of int64, shape (n_rows,)
-            1 for the best document of each query; equal scores keep their input order.
-        """
-        return Queries.of(qid, len(X)).ranks(self.predict(X, qid))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """
@@ -372,27 +295,24 @@ class Fusion(Estimator):
             The rule, weights, values on left-out queries, and how unjudged documents were treated.
         """
         check_is_fitted(self)
-        definition = self.definition_
+        definition, values = self.definition_, self.left_out_values_
         lines = [definition.rule[0].upper() + definition.rule[1:] + "."]
         for name in definition.retrievers:
-            own = [term for term in definition.terms if term.retriever == name]
-            parts = ", ".join(f"{term.weight:.3g} {_term_words(term.transform, term.k)}" for term in own)
-            lines.append(f"  {name}: {parts or 'not used'}")
+            parts = [
+                f"{term.weight:.3g} {term.transform}" if term.k is None else f"{term.weight:.3g} / ({term.k:g} + rank)"
+                for term in definition.terms
+                if term.retriever == name
+            ]
+            lines.append(f"  {name}: {', '.join(parts) or 'not used'}")
         if definition.estimate is not None:
-            lines += self._compared()
+            own = values[FUSION]
+            lines.append(f"{self.metric}, {len(own)} queries, each left out in turn: {own.mean():.3f}")
+            lines += [
+                f"  {(own - values[other]).mean():+.3f} against {other} ({values[other].mean():.3f}), better with "
+                f"probability {p_better(own - values[other]):.2f}"
+                for other in (RRF, best_retriever(values, definition.retrievers))
+            ]
         return "\n".join([*lines, *filter(None, (definition.pool, *definition.notes))])
-
-    def _compared(self) -> list[str]:
-        """Compare the fusion with RRF and with the best retriever, on left-out queries."""
-        values, best = self.left_out_values_, definition_best(self.left_out_values_, self.definition_.retrievers)
-        lines = [f"{self.metric}, {len(values[FUSION])} queries, each left out in turn: {values[FUSION].mean():.3f}"]
-        for other in (RRF, best):
-            gap = values[FUSION] - values[other]
-            lines.append(
-                f"  {gap.mean():+.3f} against {other} ({values[other].mean():.3f}), better with probability "
-                f"{p_better(gap):.2f}"
-            )
-        return lines
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "definition_")
@@ -420,7 +340,7 @@ def p_better(differences: Floats) -> float:
     return float(t.cdf(mean / spread * np.sqrt(n), n - 1))
 
 
-def definition_best(values: dict[str, Floats], retrievers: tuple[str, ...]) -> str:
+def best_retriever(values: dict[str, Floats], retrievers: tuple[str, ...]) -> str:
     """Return the retriever with the highest mean."""
     return max(retrievers, key=lambda name: float(values[name].mean()))
 
@@ -434,19 +354,6 @@ def _as_missed(missed: tuple[ArrayLike, ArrayLike], queries: Queries) -> tuple[N
     return np.array([code[query] for query in ids if query in code], dtype=np.int64), grades[known]
 
 
-def _lists_only_relevant(y: Floats) -> bool:
-    """Return whether no judged document is irrelevant: then what is not listed counts as irrelevant."""
-    return bool((y[~np.isnan(y)] > 0).all())
-
-
-def _forms() -> list[tuple[str, str | None]]:
-    return list(dict.fromkeys(family.form for family in FAMILIES if family.form is not None))
-
-
-def _label_free_form(form: tuple[str, str | None], m: int, k: float) -> EngineForm:
-    return EngineForm(*form, k if form[0] == "rrf" else None, (1.0 / m,) * m)
-
-
 def _rule_values(features: Features, judged: JudgedQueries, names: tuple[str, ...]) -> dict[str, Floats]:
     """Return the metric of RRF, of the mean of min-max scores and of each retriever, by query."""
     flat, scaled = features.values[:, features.places("flat")], features.values[:, features.places("minmax")]
@@ -454,26 +361,12 @@ def _rule_values(features: Features, judged: JudgedQueries, names: tuple[str, ..
     return dict(zip((RRF, MEAN, *names), values.T, strict=True))
 
 
-def _main_families(evidence: Evidence) -> str:
-    """Return the families with the largest posterior probability, in words."""
-    p, rule = evidence.posterior(), evidence.candidates.is_rule
-    shares = np.bincount(evidence.candidates.family[rule], p[: int(rule.sum())], len(FAMILIES))
-    parts = {family.name: float(share) for family, share in zip(FAMILIES, shares, strict=True)}
-    if evidence.is_average.any():
-        parts["least squares"] = float(p[int(rule.sum()) :].sum())
-    main = sorted(parts.items(), key=lambda item: -item[1])[:3]
-    return ", ".join(f"{share:.0%} {name}" for name, share in main if share >= 0.01)
-
-
 def _estimate(metric: str, values: Floats) -> Estimate:
     test = sign_flip(values, level=_LEVEL)
-    low, high = _finite(max(test.low, 0.0)) if np.isfinite(test.low) else None, _finite(min(test.high, 1.0))
-    return Estimate(metric, float(values.mean()), low, high if np.isfinite(test.high) else None, _LEVEL, len(values))
+    low, high = _finite(test.low), _finite(test.high)
+    low, high = None if low is None else max(low, 0.0), None if high is None else min(high, 1.0)
+    return Estimate(metric, float(values.mean()), low, high, _LEVEL, len(values))
 
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _term_words(transform: str, k: float | None) -> str:
-    return f"/ ({k:g} + rank)" if k is not None else transform

@@ -3,8 +3,7 @@ Retrieved lists and their transforms: what a retriever says of a document, on a 
 
 Row i of X is one document of one query, column j one retriever, and NaN means that the retriever did not return the
 document. The documents of query q that retriever j returned are its list L; r is the rank in L, by falling score, and
-equal scores keep the order of the rows. A transform φ is computed from L alone, and has a stated value for documents
-that are not in L. All transforms are 0 for all documents of a query for which L is empty.
+equal scores keep the order of the rows. A transform φ is computed from L alone, and is 0 for documents outside of L.
 """
 
 from __future__ import annotations
@@ -69,11 +68,6 @@ class RetrievedLists:
         return ~np.isnan(self.X)
 
     @cached_property
-    def sizes(self) -> Floats:
-        """Lengths of the lists (n_queries, m)."""
-        return self.sums(self.is_returned.astype(np.float64))
-
-    @cached_property
     def ranks(self) -> NDArray[np.int64]:
         """Ranks from 1, by falling score; equal scores keep the order of the rows, 0 marks an absent document."""
         ranks = np.empty(self.X.shape, dtype=np.int64)
@@ -91,26 +85,6 @@ class RetrievedLists:
         """The highest score of each list (n_queries, m); 0 for an empty list."""
         return self._extreme(np.maximum, -np.inf)
 
-    @cached_property
-    def means(self) -> Floats:
-        """Mean score of each list (n_queries, m)."""
-        total = self.sums(np.where(self.is_returned, self.X, 0.0))
-        return np.clip(total / np.maximum(self.sizes, 1.0), self.lowest, self.highest)
-
-    @cached_property
-    def deviations(self) -> Floats:
-        """Population deviation of the scores of each list (n_queries, m)."""
-        gaps = np.where(self.is_returned, self.X - self.means[self.queries.codes], 0.0)
-        spread: Floats = np.sqrt(self.sums(gaps**2) / np.maximum(self.sizes, 1.0))
-        # rounding must not make a constant list look like a varying one
-        return np.where(self.highest > self.lowest, spread, 0.0)
-
-    def fill(self, values: Floats, absent: Floats | float) -> Floats:
-        """Return values, and `absent`, (n_queries, m) or a number, where X is NaN; 0 if the list is empty."""
-        codes = self.queries.codes
-        other = absent[codes] if isinstance(absent, np.ndarray) else absent
-        return np.where(self.is_returned, values, np.where(self.sizes[codes] > 0, other, 0.0))
-
     def sums(self, values: Floats) -> Floats:
         """Return sums of rows (n_rows, ...) over each query."""
         return np.add.reduceat(values[self.queries.order], self.queries.starts[:-1], axis=0)
@@ -121,78 +95,26 @@ class RetrievedLists:
         return np.where(np.isfinite(extreme), extreme, 0.0)
 
 
-@dataclass(frozen=True)
-class Transform:
-    """
-    One function φ of a list.
-
-    name: its name in files.
-    absent: the value of documents that are not in the list, in words.
-    compute: returns φ of all rows and retrievers, (n_rows, m), from the lists and k.
-    takes_k: whether it depends on the constant k.
-    """
-
-    name: str
-    absent: str
-    compute: Callable[[RetrievedLists, float], Floats]
-    takes_k: bool = False
-
-
-TRANSFORMS: dict[str, Transform] = {}
-"""All transforms by name."""
-
-
-def transform(absent: str, takes_k: bool = False) -> Callable[[Callable[..., Floats]], Callable[..., Floats]]:
-    """Register a transform under the name of its function."""
-
-    def register(compute: Callable[..., Floats]) -> Callable[..., Floats]:
-        TRANSFORMS[compute.__name__] = Transform(compute.__name__, absent, compute, takes_k)
-        return compute
-
-    return register
-
-
-@transform("0, as the last document of the list")
 def minmax(lists: RetrievedLists, k: float) -> Floats:
     """φ = (s − min)/(max − min); 1 in a list of equal scores, such as one of a single document."""
     codes = lists.queries.codes
     span = (lists.highest - lists.lowest)[codes]
     with np.errstate(invalid="ignore"):
         scaled = np.divide(lists.X - lists.lowest[codes], span, out=np.ones_like(lists.X), where=span > 0)
-    return lists.fill(scaled, 0.0)
+    return np.where(lists.is_returned, scaled, 0.0)
 
 
-@transform("the value of the last document of the list")
-def zscore(lists: RetrievedLists, k: float) -> Floats:
-    """φ = (s − mean)/deviation; 0 in a list of equal scores."""
-    codes = lists.queries.codes
-    spread = lists.deviations
-    unit = np.where(spread > 0, spread, 1.0)
-    low = np.where(spread > 0, (lists.lowest - lists.means) / unit, 0.0)
-    return lists.fill((lists.X - lists.means[codes]) / unit[codes] * (spread[codes] > 0), low)
-
-
-@transform("0")
-def positive_zscore(lists: RetrievedLists, k: float) -> Floats:
-    """φ = max(0, (s − mean)/deviation), as OpenSearch computes z-scores."""
-    return lists.fill(np.maximum(zscore(lists, k), 0.0), 0.0)
-
-
-@transform("0")
-def l2(lists: RetrievedLists, k: float) -> Floats:
-    """φ = s / ‖s‖, the norm of the whole list; 0 in a list of zeros."""
-    codes = lists.queries.codes
-    norm = np.sqrt(lists.sums(np.where(lists.is_returned, lists.X, 0.0) ** 2))
-    return lists.fill(lists.X / np.where(norm > 0, norm, 1.0)[codes], 0.0)
-
-
-@transform("0", takes_k=True)
 def reciprocal_rank(lists: RetrievedLists, k: float) -> Floats:
     """φ = 1/(k + r)."""
-    return lists.fill(1.0 / (k + np.maximum(lists.ranks, 1)), 0.0)
+    return np.where(lists.is_returned, 1.0 / (k + np.maximum(lists.ranks, 1)), 0.0)
 
 
-@transform("0")
 def presence(lists: RetrievedLists, k: float) -> Floats:
-    """φ = 1 for every document of the list."""
-    return lists.fill(np.ones_like(lists.X), 0.0)
+    """φ = 1."""
+    return lists.is_returned.astype(np.float64)
+
+
+TRANSFORMS: dict[str, Callable[[RetrievedLists, float], Floats]] = {
+    function.__name__: function for function in (minmax, reciprocal_rank, presence)
+}
+"""φ of all rows and retrievers (n_rows, m) by name; only ``reciprocal_rank`` depends on k."""

@@ -3,10 +3,13 @@ Averages of candidates, weighted by the evidence that judged queries give for ea
 
 Let V[q, c] be the metric of candidate c in judged query q, and π_c its prior probability. The Gibbs posterior
 
-    P(c) ∝ π_c exp(β Σ_q V[q, c])
+    P(c | ω) ∝ π_c exp(β Σ_q ω_q V[q, c])
 
-is the distribution that minimises the mean loss Σ_c P(c) (−Σ_q V[q, c]) + KL(P ‖ π)/β (Catoni, 2007). Few queries leave
-it near the prior, and many concentrate it on the best candidates; the fusion is the mean of the weights under P.
+is the distribution that minimises the mean loss Σ_c P(c) (−Σ_q ω_q V[q, c]) + KL(P ‖ π)/β (Catoni, 2007). It is
+averaged over random weights ω of the queries, n times Dirichlet(1, ..., 1), as in bagged posteriors (Huggins and
+Miller, 2023): candidates whose order depends on single queries stay together, and candidates that differ in the same
+way in all queries are told apart by few. Few queries leave the average P near the prior, and many concentrate it on
+the best candidates; the fusion is the mean of the weights under P.
 
 How much a query says depends on how much paired differences vary between queries: those of a collection with one
 relevant document per query vary several times as much as those with dozens of graded ones. With d[q, c] = V[q, c] −
@@ -17,29 +20,25 @@ relevant document per query vary several times as much as those with dozens of g
 the variance of normal differences with a conjugate prior of ν queries.
 
 Least-squares solutions take part with the values that they have on queries left out of them. Leaving out query q
-subtracts β V[q, ·] and uses the solutions without q, so that the values of the whole method on left-out queries cost
+gives it the weight 0 and uses the solutions without q, so that the values of the whole method on left-out queries cost
 little more than one fit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.models.fusion.candidates import FAMILIES, Candidates, Features, Prior
-from corank.models.fusion.least_squares import EXPERTS, FORM_ALPHA, Squares
-from corank.models.fusion.lists import Floats, RetrievedLists, reciprocal_rank
-from corank.models.fusion.values import JudgedQueries
+from corank.models.fusion.candidates import ALONE, FAMILIES, SQUARES, Candidates, Features, Prior, Squares
+from corank.models.fusion.judged import JudgedQueries
+from corank.models.fusion.lists import Floats
 
-MAX_HOLES = 0.1
-"""Share of unjudged documents in RRF's top up to which whole lists are evaluated."""
 # in long lists, only rows that could be among the first are scored for all candidates
 MAX_SCORED, MAX_RANK, MAX_TOP = 300, 30, 60
-
-Mask = NDArray[np.bool_]
+N_BAGS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,66 +46,62 @@ class Evidence:
     """
     Candidates and learnt weights, and their values in judged queries.
 
-    V (n, C): metric of the candidates.
-    U (n, E): metric of each learnt solution in a query that it was not learnt from.
-    learnt (d, E): the solutions from all queries.
-    without (n, d, E): the solutions without each query.
-    solved: the columns of each solution.
+    V (n, C + E): metric of the candidates, and of each learnt solution in a query that it was not learnt from.
+    learnt (n + 1, d, E): the solutions without each query, and from all of them.
+    log_prior (C + E,): logarithms of prior probabilities.
+    bags (N_BAGS, n): random weights of the queries, exponential variables.
     """
 
     features: Features
     candidates: Candidates
     judged: JudgedQueries
     V: Floats
-    U: Floats
     learnt: Floats
-    without: Floats
-    solved: tuple[tuple[str, ...], ...]
+    log_prior: Floats
+    bags: Floats
     prior: Prior
 
     @classmethod
     def of(
         cls,
         features: Features,
-        candidates: Candidates,
         judged: JudgedQueries,
         squares: Squares,
         prior: Prior,
+        shared: float,
+        rng: np.random.Generator,
         *,
+        sources: NDArray[np.bool_] | None = None,
         nonnegative: bool = True,
     ) -> Evidence:
-        """Compute all values."""
-        n, d = len(judged), len(features.covariance)
+        """Draw candidates, solve least squares, and compute all values; see `Prior.log` for `shared` and `sources`."""
+        n, candidates = len(judged), Candidates.of(features, rng)
         V = judged.shortened(_likely_rows(features, candidates, judged)).ndcg(features.values, candidates.W)
         signs = (True,) if nonnegative else (True, False)
-        solvers = [(names, alpha, sign) for names, alpha in EXPERTS.items() for sign in signs]
-        solvers += [((next(iter(family.mixture)),), FORM_ALPHA, True) for family in FAMILIES if family.form]
-        solvers = solvers if n > 1 else []
-        learnt, without, U = np.zeros((d, len(solvers))), np.zeros((n, d, len(solvers))), np.zeros((n, len(solvers)))
-        for e, (names, alpha, sign) in enumerate(solvers):
-            columns = np.concatenate([features.places(name) for name in names])
-            learnt[:, e], without[:, :, e] = squares.solve(columns, alpha, sign)
-        for q in range(n if solvers else 0):
-            without[q] = features.unit(without[q])
-            U[q] = judged.ndcg_of(q, features.values[judged.rows[q]] @ without[q])
-        solved = tuple(names for names, _, _ in solvers)
-        return cls(features, candidates, judged, V, U, features.unit(learnt), without, solved, prior)
+        solved = [
+            squares.solve(features.places(*names), alpha, sign)
+            for names, alpha in SQUARES.items()
+            for sign in signs
+            if n > 1
+        ]
+        learnt = np.zeros((n + 1, len(features.covariance), len(solved)))
+        for e, weights in enumerate(solved):
+            learnt[:, :, e] = features.unit(weights.T).T
+        U = np.zeros((n, len(solved)))
+        for q in range(n if solved else 0):
+            U[q] = judged.ndcg_of(q, features.values[judged.rows[q]] @ learnt[q])
+        log_prior = prior.log(candidates, len(solved), shared, sources)
+        bags = rng.exponential(size=(N_BAGS, n))
+        return cls(features, candidates, judged, np.hstack([V, U]), learnt, log_prior, bags, prior)
 
     def __len__(self) -> int:
         return len(self.V)
 
-    @property
-    def is_average(self) -> Mask:
-        """Which learnt solutions take part in the average; the others only serve as engine forms."""
-        return np.array([names in EXPERTS for names in self.solved], dtype=bool)
-
     @cached_property
     def betas(self) -> Floats:
         """β without each query, and of all queries (n + 1,)."""
-        n, rule, learnt = len(self), self.candidates.is_rule, self.is_average
-        values = np.hstack([self.V[:, rule], self.U[:, learnt]])
-        p = _normalised(self._log_prior(rule, learnt))
-        gaps = values - (values @ p)[:, None]
+        n, p = len(self), _normalised(self.log_prior)
+        gaps = self.V - (self.V @ p)[:, None]
         totals = np.vstack([gaps.sum(axis=0) - gaps, gaps.sum(axis=0)])
         squares = np.vstack([(gaps**2).sum(axis=0) - gaps**2, (gaps**2).sum(axis=0)])
         kept = np.append(np.full(n, n - 1.0), n)[:, None]
@@ -115,67 +110,52 @@ class Evidence:
         variance = (spread + nu * self.prior.noise**2) / (np.maximum(kept[:, 0] - 1.0, 0.0) + nu)
         return np.asarray(self.prior.evidence / variance)
 
-    def _log_prior(self, rule: Mask, learnt: Mask) -> Floats:
-        prior = self.candidates.log_prior[rule]
-        odds = self.prior.learnt / (1.0 - self.prior.learnt) / max(int(learnt.sum()), 1)
-        return np.append(prior, np.full(int(learnt.sum()), np.logaddexp.reduce(prior) + np.log(odds)))
-
-    def posterior(self, left_out: int | None = None, rule: Mask | None = None, learnt: Mask | None = None) -> Floats:
-        """Return probabilities of some candidates, all rules by default, followed by those of learnt solutions."""
-        rule = self.candidates.is_rule if rule is None else rule
-        learnt = self.is_average if learnt is None else learnt
-        values = np.append(self._sums[0][rule], self._sums[1][learnt])
-        if left_out is not None:
-            values = values - np.append(self.V[left_out, rule], self.U[left_out, learnt])
-        return _normalised(self._log_prior(rule, learnt) + self.betas[-1 if left_out is None else left_out] * values)
-
     @cached_property
-    def _sums(self) -> tuple[Floats, Floats]:
-        return self.V.sum(axis=0), self.U.sum(axis=0)
+    def posterior(self) -> Floats:
+        """Probabilities (n + 1, C + E) of candidates and learnt solutions without each query, and of all queries."""
+        n = len(self)
+        P = np.empty((n + 1, self.V.shape[1]))
+        for left_out in range(n + 1):
+            bags = self.bags * (np.arange(n) != left_out)
+            total = bags.sum(axis=1, keepdims=True)
+            bags *= (n - (left_out < n)) / np.where(total > 0, total, 1.0)
+            P[left_out] = _normalised(self.log_prior + self.betas[left_out] * (bags @ self.V)).mean(axis=0)
+        return P
 
-    def weights(self, left_out: int | None = None, rule: Mask | None = None, learnt: Mask | None = None) -> Floats:
+    def weights(self, left_out: int = -1) -> Floats:
         """Return the mean weights under the posterior, of all queries or without one."""
-        rule = self.candidates.is_rule if rule is None else rule
-        learnt = self.is_average if learnt is None else learnt
-        solutions, p = (
-            self.learnt if left_out is None else self.without[left_out],
-            self.posterior(left_out, rule, learnt),
-        )
-        n_rules = len(p) - int(learnt.sum())
-        return np.asarray(self.candidates.W[:, rule] @ p[:n_rules] + solutions[:, learnt] @ p[n_rules:])
+        p, n_rules = self.posterior[left_out], self.candidates.W.shape[1]
+        return np.asarray(self.candidates.W @ p[:n_rules] + self.learnt[left_out] @ p[n_rules:])
 
-    def form_weights(self, form: tuple[str, str | None], left_out: int | None = None) -> tuple[Floats, int]:
-        """Return the mean weights of one engine form under the posterior, and the number of its best family."""
-        total = self._sums[0] - (0.0 if left_out is None else self.V[left_out])
-        evidence = self.candidates.log_prior + self.betas[-1 if left_out is None else left_out] * total
-        numbers = [number for number, family in enumerate(FAMILIES) if family.form == form]
-        best = max(numbers, key=lambda number: float(np.logaddexp.reduce(evidence[self.candidates.family == number])))
-        columns = tuple(FAMILIES[best].mixture)
-        learnt = np.array([names == columns for names in self.solved], dtype=bool)
-        return self.weights(left_out, self.candidates.family == best, learnt), best
+    def shares(self, form: str, left_out: int = -1) -> tuple[Floats, str]:
+        """Return the mean weights of the retrievers in one engine form, and its column, under the posterior."""
+        p, family = self.posterior[left_out, : len(self.candidates.p)], self.candidates.family
+        numbers = [number for number, item in enumerate(FAMILIES) if item.form == form]
+        best = max(numbers, key=lambda number: float(p[family == number].sum()))
+        of_form = np.where((family == best) | (family == ALONE), p, 0.0)
+        return of_form @ self.candidates.p / of_form.sum(), next(iter(FAMILIES[best].mixture))
 
     def left_out_values(self, weights: list[Floats]) -> Floats:
         """Return the metric of each query (n,) with the weights that were learnt without it."""
         rows, values = self.judged.rows, self.features.values
         return np.array([self.judged.ndcg_of(q, values[rows[q]] @ w[:, None])[0] for q, w in enumerate(weights)])
 
-
-def restricted(candidates: Candidates, sources: Mask) -> Candidates:
-    """
-    Return the candidates that give the retrievers whose lists were judged at least half their equal share.
-
-    Another retriever orders the judged documents of a list well if what both return is good; on its own list, it would
-    bring documents that nobody judged. Condensed lists cannot show that.
-    """
-    is_fair = candidates.p[:, sources].sum(axis=1) >= 0.5 * sources.mean() - 1e-9
-    return replace(candidates, log_prior=np.where(is_fair, candidates.log_prior, -np.inf))
+    def summary(self) -> str:
+        """Return what was averaged, and the families with the largest posterior probability, in words."""
+        p = self.posterior[-1]
+        n_rules = len(self.candidates.p)
+        masses = np.bincount(self.candidates.family, p[:n_rules], ALONE + 1)
+        names = [*(family.name for family in FAMILIES), "one retriever alone", "least squares"]
+        shares = dict(zip(names, [*masses.tolist(), float(p[n_rules:].sum())], strict=True))
+        main = sorted(shares.items(), key=lambda item: -item[1])[:3]
+        return f"average of {n_rules} simple and {len(p) - n_rules} learnt fusions: " + ", ".join(
+            f"{share:.0%} {name}" for name, share in main if share >= 0.01
+        )
 
 
 def _likely_rows(features: Features, candidates: Candidates, judged: JudgedQueries) -> list[NDArray[np.int64]]:
     """Return positions, inside each query, of documents that some candidate could put among the first k."""
-    flat = features.places("flat")
-    is_equal = np.ptp(candidates.p, axis=1) < 1e-12
-    equal = candidates.W[:, is_equal]
+    flat, equal = features.places("flat"), candidates.W[:, candidates.is_equal]
     chosen = []
     for rows in judged.rows:
         if len(rows) <= MAX_SCORED:
@@ -191,32 +171,5 @@ def _likely_rows(features: Features, candidates: Candidates, judged: JudgedQueri
 
 
 def _normalised(log_p: Floats) -> Floats:
-    p = np.exp(log_p - log_p.max())
-    return np.asarray(p / p.sum())
-
-
-def covered(lists: RetrievedLists, is_known: Mask, k: int) -> Mask:
-    """
-    Return which retrievers' lists were judged, by the share of known documents among their first k.
-
-    A list counts as judged if this share is at least half of the largest one.
-    """
-    top = (lists.ranks > 0) & (lists.ranks <= k)
-    share = (top & is_known[:, None]).sum(axis=0) / np.maximum(top.sum(axis=0), 1)
-    return np.asarray(share >= 0.5 * share.max())
-
-
-def unknown_share(lists: RetrievedLists, is_known: Mask, rrf_k: float, k: int) -> float:
-    """
-    Return the share of unknown documents among the first k of RRF, the mean over queries.
-
-    Documents that no list has at its top, but all lists have, come up in a fusion. Where nobody judged them, whole
-    lists count them as irrelevant, which favours single retrievers over every fusion.
-    """
-    fused = reciprocal_rank(lists, rrf_k).sum(axis=1)
-    ranks = lists.queries.ranks(fused)
-    is_top = ranks <= k
-    n_queries = len(lists.queries)
-    n_top = np.bincount(lists.queries.codes[is_top], minlength=n_queries)
-    n_unknown = np.bincount(lists.queries.codes[is_top & ~is_known], minlength=n_queries)
-    return float((n_unknown / np.maximum(n_top, 1)).mean())
+    p = np.exp(log_p - log_p.max(axis=-1, keepdims=True))
+    return np.asarray(p / p.sum(axis=-1, keepdims=True))

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from corank.base.pairs.losses import Loss
 from corank.core.labels.constraints import Conversion, LabelTargets, label_hessian_products, label_losses
 from corank.core.threads import parallel_map, threads_for
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import warn

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from corank.base.held_out import HeldOut
 from corank.base.solvers.choice import Adam, EarlyStopping, run_training
-from corank.core.rows.access import as_core_rows
+from corank.core.rows.access import ScaledRows, as_core_rows, factors_of, plain
 from corank.core.rows.products import gather_rows, score_rows
-from corank.core.rows.scaled import ScaledRows, factors_of, plain
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import evaluate, parse_metric

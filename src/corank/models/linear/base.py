@@ -15,15 +15,14 @@ from corank.base import solvers as exact
 from corank.base.base import Interrupted, Ranker
 from corank.base.contract import MISSING
 from corank.base.held_out import HeldOut
-from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.base.pairs.losses import LOSSES, Loss
+from corank.base.pairs.losses import LOSSES, QUERY_WEIGHTS, Loss
 from corank.base.pairs.sampling import DRAWS
 from corank.base.solvers.least_squares import MAX_DENSE, MAX_SUMS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.solution import Range, unit_range
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import SGDPlan
-from corank.core.rows.scaled import factors_of, plain
+from corank.core.rows.access import factors_of, plain
 from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -90,22 +89,6 @@ def can_solve(data: RankingData, loss: Loss) -> bool:
     return is_small and (loss.exact == "sorted" or (loss.exact == "pairs" and data.n_pairs <= MAX_PAIRS))
 
 
-def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]], **newton: Any) -> ViewWeights:
-    """Minimise exactly; several views need the squared loss."""
-    o = objective
-    settings: dict[str, Any] = {
-        "mix": o.mix, "alpha": o.alpha, "fit_intercept": o.fit_intercept, "query_weight": o.query_weight,
-    }  # fmt: skip
-    if o.loss.exact == "system":
-        solution = exact.squared_views(data, views, coupling=o.coupling, **settings)
-    else:
-        solution = exact.smooth_loss(data, o.loss.name, **newton, **settings)
-    W = np.zeros((len(views), data.n_features))
-    for w, columns, coef in zip(W, views, solution.view_coefs or (solution.coef,), strict=True):
-        w[columns] = coef
-    return ViewWeights(W, np.array([solution.intercept]), solution.objective, solution.n_iter)
-
-
 @dataclass(frozen=True, eq=False)
 class LinearModel:
     """A fitted linear model, see the attributes of `corank.SPD`."""
@@ -128,11 +111,6 @@ def factors(data: RankingData) -> Floats | float:
     """Return the factors that turn weights of scaled columns into weights of the columns as given."""
     scaled = factors_of(data.X)
     return 1.0 if scaled is None else scaled
-
-
-def one_or_each(values: Any) -> float | Floats:
-    """Return a number, or an array of a list with one for each view."""
-    return float(values) if np.ndim(values) == 0 else np.array(values, dtype=np.float64)
 
 
 def error_on(held: HeldOut, loss: str) -> HeldOutError:
@@ -284,15 +262,14 @@ class LinearDescent(Ranker):
                 "solver='exact' minimises the mean over all pairs without l1 or early stopping; "
                 "set l1=0, early_stopping=False and draw='pairs', or choose solver='sgd'."
             )
-        if not self.has_exact_solver:
+        if not self._is_solvable:
             raise InputError(
                 f"solver='exact' is not available for {type(self).__name__} with the {self.loss} loss; choose "
                 "loss='squared', or solver='sgd'."
             )
 
     @property
-    def has_exact_solver(self) -> bool:
-        """Whether the loss has an exact solver."""
+    def _is_solvable(self) -> bool:
         return Loss.of(self.loss).exact is not None
 
     def _require_same_scale(self) -> None:
@@ -315,14 +292,24 @@ class LinearDescent(Ranker):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> LinearModel:
         is_penalised = self.alpha is None or bool(np.min(self.alpha) > 0.0)
-        is_cheap = self.l1 == 0.0 and is_penalised and self.draw == "pairs" and self.has_exact_solver
+        is_cheap = self.l1 == 0.0 and is_penalised and self.draw == "pairs" and self._is_solvable
         is_cheap = is_cheap and held is None and not self.warm_start and can_solve(data, Loss.of(self.loss))
         if self._continues or self.solver == "sgd" or (self.solver == "auto" and not is_cheap):
             return self._descend(data, held, rng, self._continues)
-        columns, objective = self._layout(data, rng.spawn(1)[0]), self._objective(data)
-        newton = {"tol": self.tol, "max_iter": self.max_iter, "verbose": self.verbose}
-        weights = solve(objective.targets(data), objective, columns.of_views, **newton)
-        return self._fitted(data, objective, columns, weights)
+        columns, o = self._layout(data, rng.spawn(1)[0]), self._objective(data)
+        how: dict[str, Any] = {
+            "mix": o.mix, "alpha": o.alpha, "fit_intercept": o.fit_intercept, "query_weight": o.query_weight,
+        }  # fmt: skip
+        if o.loss.exact == "system":  # several views need the squared loss
+            solution = exact.squared_views(o.targets(data), columns.of_views, coupling=o.coupling, **how)
+        else:
+            how |= {"tol": self.tol, "max_iter": self.max_iter, "verbose": self.verbose}
+            solution = exact.smooth_loss(o.targets(data), o.loss.name, **how)
+        W = np.zeros((len(columns.of_views), data.n_features))
+        for w, chosen, coef in zip(W, columns.of_views, solution.view_coefs or (solution.coef,), strict=True):
+            w[chosen] = coef
+        weights = ViewWeights(W, np.array([solution.intercept]), solution.objective, solution.n_iter)
+        return self._fitted(data, o, columns, weights)
 
     def _descend(
         self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, continues: bool
@@ -379,13 +366,13 @@ class LinearDescent(Ranker):
     def _objective(self, data: RankingData, continues: bool = False) -> Objective:
         """Return the objective; `continues` keeps what the fitted model chose from its data."""
         if self.alpha is not None:
-            alpha, source = self.alpha, "given"
+            alpha, source = np.array(self.alpha, dtype=np.float64), "given"
         elif continues:
-            alpha, source = self.alpha_, self.alpha_from_
+            alpha, source = np.array(self.alpha_, dtype=np.float64), self.alpha_from_
         else:
-            alpha, source = default_alpha(data, self.query_weight), "pair differences"
+            alpha, source = np.array(default_alpha(data, self.query_weight)), "pair differences"
         objective = Objective(
-            Loss.of(self.loss), one_or_each(alpha), source, float(self.l1), float(self.mix),
+            Loss.of(self.loss), alpha if np.ndim(alpha) else float(alpha), source, float(self.l1), float(self.mix),
             fit_intercept=bool(self.fit_intercept), query_weight=self.query_weight, draw=self.draw,
             score_range=self._score_range(data, continues) if Loss.of(self.loss).scores == "unit" else None,
         )  # fmt: skip
@@ -404,14 +391,9 @@ class LinearDescent(Ranker):
             )
         return kept
 
-    def view_columns(
-        self, n_features: int, rng: np.random.Generator, names: Sequence[str] | None = None
-    ) -> list[NDArray[np.int64]]:
-        """Return the column numbers of each view: by default, one view of all columns."""
-        return [np.arange(n_features)]
-
     def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
-        return columns_of_views(data.X, self.view_columns(data.n_features, rng, data.names))
+        """Return the columns of each view: by default, one view of all columns."""
+        return columns_of_views(data.X, [np.arange(data.n_features)])
 
     def _started(
         self, plan: SGDPlan, problem: DescentProblem, data: RankingData, rng: np.random.Generator, solved: bool

@@ -39,8 +39,7 @@ from corank.core.pairs.steps import (
     descend,
 )  # fmt: skip
 from corank.core.random import alias_table, seed_state
-from corank.core.rows.access import as_core_rows
-from corank.core.rows.scaled import plain
+from corank.core.rows.access import as_core_rows, plain
 from corank.core.threads import parallel_map
 from corank.data.ranking import RankingData
 from corank.errors import InputError

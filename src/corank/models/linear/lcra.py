@@ -29,7 +29,7 @@ from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.kernels.views import View, as_views
 from corank.base.pairs import Laplacian
-from corank.base.pairs.factors import query_factors
+from corank.base.pairs.losses import query_factors
 from corank.core.pairs.coupled_descent import Columns
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -173,24 +173,17 @@ class LCRA(LinearDescent):
                 )
 
     @property
-    def has_exact_solver(self) -> bool:
-        """Whether the loss is squared."""
-        return self.loss == "squared"
-
-    def view_columns(
-        self, n_features: int, rng: np.random.Generator, names: Sequence[str] | None = None
-    ) -> list[NDArray[np.int64]]:
-        """Return the columns of each view, see `LinearDescent`."""
-        if is_integer(self.views) and n_features < self.views:
-            raise InputError(
-                f"views={self.views} needs one column per view, but X has n_features = {n_features}; pass fewer views."
-            )
-        return _columns(as_views(self.views, n_features, rng, names=names), n_features)
+    def _is_solvable(self) -> bool:
+        return bool(self.loss == "squared")
 
     def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
-        if continues:
-            return columns_of_views(data.X, _columns(self.views_, data.n_features))
-        return super()._layout(data, rng)
+        d = data.n_features
+        if not continues and is_integer(self.views) and d < self.views:
+            raise InputError(
+                f"views={self.views} needs one column per view, but X has n_features = {d}; pass fewer views."
+            )
+        views = self.views_ if continues else as_views(self.views, d, rng, names=data.names)
+        return columns_of_views(data.X, _columns(views, d))
 
     def _objective(self, data: RankingData, continues: bool = False) -> Objective:
         warn_of_no_agreement(data, self.coupling)

@@ -27,15 +27,14 @@ from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis, choose_basis, require_choice
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap, choose_basis, require_choice
 from corank.base.kernels.kernel import require_square
 from corank.base.kernels.views import View
-from corank.base.pairs.factors import QUERY_WEIGHTS
+from corank.base.pairs.losses import QUERY_WEIGHTS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.smooth_losses import block_of
 from corank.core.pairs.losses import squared_hinge_loss
-from corank.core.rows.scaled import factors_of
+from corank.core.rows.access import factors_of
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns

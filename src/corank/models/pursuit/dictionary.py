@@ -15,7 +15,7 @@ from corank.base.kernels.basis import Basis
 from corank.base.kernels.kernel import is_precomputed
 from corank.base.kernels.views import View, as_views
 from corank.base.pairs import Laplacian, PairLaplacian, QueryLaplacian
-from corank.base.pairs.factors import weigh_queries
+from corank.base.pairs.losses import weigh_queries
 from corank.base.solvers.solution import require_products
 from corank.core.models.pursuit import TINY
 from corank.data.queries import Queries

@@ -111,11 +111,7 @@ def as_n_terms(n_terms: Any, P: int, subject: str) -> int:
 
 
 def sum_terms(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Floats) -> Floats:
-    """
-    Sum the coefficients of terms that refer to the same row.
-
-    numbers (r,): rows, ascending.
-    """
+    """Sum the coefficients of terms that refer to the same row; `numbers` are rows, ascending."""
     out = np.zeros(len(numbers))
     np.add.at(out, np.searchsorted(numbers, indices), coefs)
     return out
@@ -161,11 +157,7 @@ _TRIED = 16.0
 
 
 def steps(dictionary: Dictionary, target: Target, squares: Floats, fitting: str) -> Iterator[Step]:
-    """
-    Yield steps until no column is left.
-
-    squares (N,): kᵀL̃k of each column; 0 excludes a column.
-    """
+    """Yield steps until no column is left; `squares` are kᵀL̃k of each column, 0 excludes it."""
     if fitting == "basic":
         return _basic(dictionary, target, squares)
     return _orthogonal(dictionary, target, squares, by_outside=fitting == "pre")
@@ -219,11 +211,7 @@ def _orthogonal(dictionary: Dictionary, target: Target, squares: Floats, by_outs
 
 
 def _without_means(inner: InnerProduct) -> Callable[[Floats], Floats]:
-    """
-    Return a function that centres a column inside queries, if only differences count.
-
-    L̃ ignores these means, but normalising directions would magnify them.
-    """
+    """Return a function that centres columns inside queries: L̃ ignores means, but normalising would magnify them."""
     L = inner.L
     if inner.mix > 0.0 or not isinstance(L, QueryLaplacian):
         return lambda k: k

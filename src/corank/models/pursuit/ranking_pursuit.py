@@ -29,8 +29,8 @@ from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis, Terms
-from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.core.rows.scaled import factors_of
+from corank.base.pairs.losses import QUERY_WEIGHTS
+from corank.core.rows.access import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn

@@ -94,12 +94,7 @@ def sort_ids(ids: Ids, codes: Integers) -> tuple[Ids, Integers]:
 
 
 def positions(known: Ids, ids: Ids) -> Integers:
-    """
-    Look up ids.
-
-    known (n,): sorted ids.
-    Returns: position of each id in `known`, −1 if it is missing; a number never equals a string.
-    """
+    """Return the position of each id in `known`, which is sorted, or −1; a number never equals a string."""
     if not len(known) or isinstance(known[0], str) != (ids.dtype.kind in "OU"):
         return np.full(len(ids), -1, dtype=np.int64)
     places = np.minimum(np.searchsorted(known, ids), len(known) - 1)

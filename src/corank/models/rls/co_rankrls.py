@@ -27,10 +27,9 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
-from corank.base.kernels.basis import Basis, Terms
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap, Terms
 from corank.base.kernels.views import View, as_views, kernels_of
-from corank.core.rows.scaled import plain
+from corank.core.rows.access import plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns

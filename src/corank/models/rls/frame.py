@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.base.pairs import Laplacian, QueryLaplacian
-from corank.base.pairs.factors import drawn_weight, weigh_queries
+from corank.base.pairs.losses import drawn_weight, weigh_queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import MetricResult, evaluate, parse_metric
@@ -31,13 +31,13 @@ class ComparedRows(ABC):
     Compared rows or preference pairs, grouped by query.
 
     shares (n_queries,): weight of the pairs of each query, relative to all. With `ties`, every row also forms a pair
-        with itself, as in `corank.base.pairs.factors.drawn_weight`, and single rows of a query have the rest.
+        with itself, as in `corank.base.pairs.losses.drawn_weight`, and single rows of a query have the rest.
     """
 
     rows: NDArray[np.int64]  # compared rows of X, each once
     starts: NDArray[np.int64]  # (n_queries + 1,): where each query begins
     shares: Floats
-    query_weight: str  # {"pairs", "equal", "rows"}: weight of a query, see `corank.base.pairs.factors.weigh_queries`
+    query_weight: str  # {"pairs", "equal", "rows"}: weight of a query, see `corank.base.pairs.losses.weigh_queries`
     ties: bool  # whether two rows of equal score form a pair
 
     @staticmethod

@@ -15,13 +15,12 @@ from corank import parameters
 from corank._moved import old_method
 from corank.base.base import Ranker
 from corank.base.contract import MISSING, check_parameters, install, named_columns
-from corank.base.kernels.basis import Basis, choose_basis, require_choice
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap, choose_basis, require_choice
 from corank.base.kernels.kernel import RANK_TOLERANCE
 from corank.base.kernels.views import View
-from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.core.rows.scaled import ScaledRows
-from corank.data.column_scales import column_factors
+from corank.base.pairs.losses import QUERY_WEIGHTS
+from corank.core.rows.access import ScaledRows
+from corank.data.columns import column_factors
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import parse_metric

@@ -57,7 +57,7 @@ class ErrorScales:
 
     similarities: Σ of the squared lengths of its rows before centring, for features computed from similarities; 0 for
         columns.
-    inflation: growth of errors of similarities in features, see `corank.base.kernels.features.FeatureMap.inflation`.
+    inflation: growth of errors of similarities in features, see `corank.base.kernels.basis.FeatureMap.inflation`.
     """
 
     targets: float  # ‖t‖, t the targets of the least-squares problem
@@ -223,15 +223,7 @@ def views_out(
 def rows_out(
     ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, length: float, is_dual: bool
 ) -> LeaveOutScores:
-    """
-    Predict rows outside the system, up to a constant.
-
-    A (n, k): similarities to the rows of the dense dual (times H), or features.
-    alphas (m,): weights of the penalty.
-    scales: scales of rounding errors.
-    length: mean k(x, x) of similarities.
-    Returns: f.
-    """
+    """Predict rows outside the system from similarities (dense dual, times H) or features A, up to a constant."""
     A, held = A - A.mean(axis=0), LeaveOutScores.empty(len(A), len(alphas))
     grain, root = scales.similarities, np.sqrt(ridge.scale)
     for index, shift in enumerate(ridge.shifts(alphas)):

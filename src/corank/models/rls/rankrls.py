@@ -32,11 +32,10 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, SumKernel
-from corank.base.kernels.basis import Basis, auto_basis
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap, auto_basis
 from corank.base.kernels.kernel import require_square
 from corank.base.kernels.views import View
-from corank.core.rows.scaled import factors_of
+from corank.core.rows.access import factors_of
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -161,7 +160,7 @@ class RankRLS(LeastSquares):
     * Preferences: t = 1 − (s_i − s_j), ω = c_q v w_i w_j with pair weights v, c_q = 1, 1 / (2 Σ v w_i w_j), or 1 over
       the sum of w over the rows of the pairs of q; Ω = Σ ω.
     * With `scale`, column j of X is divided by √(Σ_i w_i (x_ij − weighted mean of its query)² / Σ_i w_i) over all rows,
-      scored or not; see `corank.data.column_scales.column_factors` for columns that are mostly zero.
+      scored or not; see `corank.data.columns.column_factors` for columns that are mostly zero.
     * Basis rows R: f = Σ_r a_r k(x, z_r) and ‖f‖² = aᵀ K[R, R] a.
     * Leave-query-out predicts q by the minimum without its pairs: Ω is that of the other queries, and alpha, the scale
       of columns, the parameters of the kernel and the basis rows stay.

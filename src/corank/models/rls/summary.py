@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.kernels.basis import FeatureMap, stack_features
 from corank.base.pairs import Moments
-from corank.base.pairs.factors import drawn_weight
+from corank.base.pairs.losses import drawn_weight
 from corank.base.solvers.penalty import Freedom, alpha_of, freedom
-from corank.core.rows.scaled import factors_of
+from corank.core.rows.access import factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.memory import require_memory
@@ -38,7 +38,7 @@ class PairSums:
     Sums of a problem or of a part of it; `RankRLS.pair_sums` and `CoRankRLS.pair_sums` compute them, ``+`` adds them.
 
     weights: Denominators of the two sums: the weights of the pairs. For unjudged rows, and with `ties`, they include
-        pairs of a row with itself, see `corank.base.pairs.factors.drawn_weight`.
+        pairs of a row with itself, see `corank.base.pairs.losses.drawn_weight`.
     """
 
     maps: tuple[FeatureMap, ...]  # one per view; only summaries with equal maps can be added

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.features import stack_features
+from corank.base.kernels.basis import Basis, stack_features
 from corank.base.solvers.choice import choose
 from corank.base.solvers.penalty import alpha_of, freedom
-from corank.core.rows.scaled import plain
+from corank.core.rows.access import plain
 from corank.data.ranking import RankingData
 from corank.data.splits import keep_scores
 from corank.errors import InputError

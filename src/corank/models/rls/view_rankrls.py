@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import SumKernel
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import FeatureMap
 from corank.base.kernels.views import View, as_views, kernels_of
-from corank.base.pairs.factors import drawn_weight
+from corank.base.pairs.losses import drawn_weight
 from corank.base.pairs.moments import pair_squares
 from corank.base.solvers.choice import choose
 from corank.base.solvers.penalty import alpha_of, freedom
-from corank.core.rows.scaled import ScaledRows, factors_of, plain
+from corank.core.rows.access import ScaledRows, factors_of, plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.errors import InputError

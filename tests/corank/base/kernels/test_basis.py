@@ -7,10 +7,9 @@ from scipy import sparse
 from corank.base.kernels import CallableKernel, GaussianKernel, PolynomialKernel, PrecomputedKernel
 from corank.base.kernels import basis as module
 from corank.base.kernels import kernel as grams
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap
 from corank.base.kernels.views import View
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.scoring import score_columns
 from corank.deploy.persist.codec import decode, encode
 from corank.errors import InputError

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from corank.base.kernels.basis import choose_basis
 from corank.base.kernels.views import View
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.errors import InputError
 from corank.models.rls import RankRLS
 

@@ -7,8 +7,7 @@ import pytest
 from scipy import sparse
 
 from corank.base.kernels import GaussianKernel, LinearKernel, PrecomputedKernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.kernels.basis import Basis, FeatureMap, stack_features
 from corank.base.kernels.views import View
 from corank.errors import InputError
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from corank.base.kernels import GaussianKernel, LinearKernel
 from corank.base.kernels.views import View, as_views, split_columns
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.deploy.persist.codec import decode, encode
 from corank.errors import InputError
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from corank.base.pairs import Laplacian
-from corank.base.pairs.factors import drawn_weight, query_factors
+from corank.base.pairs.losses import drawn_weight, query_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError

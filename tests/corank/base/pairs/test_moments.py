@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from corank.base.pairs import Laplacian, Moments
 from corank.base.pairs import moments as walk
-from corank.base.pairs.factors import weigh_queries
+from corank.base.pairs.losses import weigh_queries
 from corank.base.pairs.moments import dense, pair_squares
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from corank.base.solvers.penalty import default_alpha
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from helpers.explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.data.io.store.store import write_store
+from corank.data.io.stores import write_store
 from corank.data.routing import predict_with_qid
 from corank.deploy.distributed import fit_parts
 from corank.models.rls import RankRLS

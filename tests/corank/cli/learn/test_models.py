@@ -6,7 +6,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.query_scaler import QueryScaler
+from corank.base.transformers import QueryScaler
 from corank.cli.learn.models import (
     LOOPS,
     build_ranker,

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 import corank
 from corank.cli import app
 from corank.cli.learn.models import nonzero_columns, warn_of_absent_features
-from corank.data.io.letor import stream as letor_stream
-from corank.data.io.store.store import write_store
+from corank.data.io import letor_stream
+from corank.data.io.stores import write_store
 from corank.data.io.trec import read_run
 from corank.data.io.write_frames import write_parquet
 from corank.errors import InputError, UsageWarning

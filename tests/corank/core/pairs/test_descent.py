@@ -24,7 +24,7 @@ from corank.core.pairs.steps import (
     draw_examples,
 )
 from corank.core.random import seed_state
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking

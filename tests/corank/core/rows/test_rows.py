@@ -11,8 +11,7 @@ from scipy import sparse
 
 from corank.core.jit import jit
 from corank.core.rows import access as core
-from corank.core.rows.access import as_core_rows
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows, as_core_rows
 
 FACTORS = np.random.default_rng(2).uniform(0.1, 10.0, 37)
 

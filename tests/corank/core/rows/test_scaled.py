@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.core.rows.scaled import ScaledRows, factors_of, plain
+from corank.core.rows.access import ScaledRows, factors_of, plain
 
 X = np.arange(12.0).reshape(4, 3)
 D = np.array([1.0, 0.5, 2.0])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.sums.bins import LIMBS, WIDTH, Bins, ExactSum, add_rows, square
+from corank.core.exact_sums import LIMBS, WIDTH, Bins, ExactSum, add_rows, square
 
 NUMBERS = st.lists(st.floats(-1e200, 1e200, allow_nan=False), min_size=1, max_size=30)
 

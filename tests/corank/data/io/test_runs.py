@@ -113,7 +113,7 @@ def test_queries_of_one_run_only_are_kept_and_reported(tmp_path):
     more = DENSE + "q3 Q0 z 1 1 dense\n"
     runs = read_runs(write(tmp_path, bm25=BM25, vectors=more))
     assert runs.n_queries == 3
-    assert runs.notes == ("1 queries are in one run only, such as q3; they are kept",)
+    assert runs.notes == ("queries in one run only are kept: 1, such as q3",)
     with pytest.raises(InputError, match=r"no query in common \(found 'q1' and 'x1'\)"):
         read_runs(write(tmp_path, bm25=BM25, vectors=DENSE.replace("q", "x")))
 
@@ -210,7 +210,7 @@ def test_kinds_of_judgements_are_said(tmp_path):
     path.write_text("query,docid,grade,judge\nq,a,2,ann\nq,a,0,bob\nq,b,1,ann\nr,c,0,bob\n")
     qrels, notes = read_grades(path)
     assert notes == ("2 judges: the median grade of each of 3 documents is used",)
-    assert describe_grades(qrels).endswith("(binary); 1 queries without a relevant document are left out of means")
+    assert describe_grades(qrels).endswith("(binary); queries without a relevant document are left out of means: 1")
     path.write_text("query,docid,grade\nq,a,1\nr,b,1\n")
     said = describe_grades(read_grades(path)[0])
     assert (

@@ -14,8 +14,8 @@ import pytest
 import zstandard
 
 from corank.data.io import text as texts
-from corank.data.io.letor.reader import read_letor
-from corank.data.io.letor.stream import stream_letor
+from corank.data.io.letor_reader import read_letor
+from corank.data.io.letor_stream import stream_letor
 from corank.data.io.text import TextFile, open_text
 from corank.errors import InputError
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from corank import SPD, CoRankRLS, LambdaRank, QueryScaler, RankingData, RankRLS, make_ranking
 from corank.base.pairs import Moments
 from corank.data import mask_scores, write_letor, write_store
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.io.write_frames import write_parquet
 from corank.deploy.distributed import (
     LocalEngine,

@@ -25,15 +25,13 @@ def made(transform, weights, k=None):
 
 
 MIXED = FusionDefinition(
-    NAMES, (Term("bm25", "minmax", 0.4), Term("vectors", "zscore", 0.3), Term("vectors", "presence", 0.2),
-            Term(NAMES[2], "reciprocal_rank", 5.0, 10.0), Term(NAMES[2], "l2", -0.5)), "mixed",
+    NAMES, (Term("bm25", "minmax", 0.4), Term("vectors", "minmax", 0.3), Term("vectors", "presence", 0.2),
+            Term(NAMES[2], "reciprocal_rank", 5.0, 10.0), Term(NAMES[2], "minmax", -0.5)), "mixed",
 )  # fmt: skip
 FUSIONS = {
     "rrf": FusionDefinition.rrf(NAMES),
     "weighted rrf": made("reciprocal_rank", (0.2, 0.7, 0.1), 20.0),
     "min-max": made("minmax", (2.0, 1.0, 0.5)),
-    "l2": made("l2", (0.2, 0.8)),
-    "z-score": made("zscore", (0.2, 0.5, 0.3)),
     "mixed": MIXED,
 }
 
@@ -101,7 +99,7 @@ def engine_scores(to, value, X):
         if kind == "rrf":
             columns = 1 / (body["rank_constant"] + ranks)
         else:
-            rules = {"minmax": minmax, "l2_norm": lambda s: s / np.sqrt(np.nansum(s**2))}
+            rules = {"minmax": minmax}
             columns = np.column_stack([rules[p["normalizer"]](s) for p, s in zip(body["retrievers"], X.T, strict=True)])
     elif to == "opensearch":
         ((kind, body),) = value["phase_results_processors"][0].items()
@@ -112,7 +110,7 @@ def engine_scores(to, value, X):
             columns = 1 / (body["combination"]["rank_constant"] + ranks)
         else:
             assert sum(weights) == pytest.approx(1.0)
-            rules = {"min_max": minmax, "l2": lambda s: s / np.sqrt(np.nansum(s**2))}
+            rules = {"min_max": minmax}
             columns = np.column_stack([rules[body["normalization"]["technique"]](s) for s in X.T])
     elif to == "solr":
         weights, columns = [1.0] * X.shape[1], 1 / (int(value["params"]["combiner.rrf.k"]) + ranks)
@@ -123,7 +121,7 @@ def engine_scores(to, value, X):
 
 @pytest.mark.parametrize(
     ("to", "kind"),
-    [(to, kind) for to in ("elasticsearch", "opensearch") for kind in ("rrf", "weighted rrf", "min-max", "l2")]
+    [(to, kind) for to in ("elasticsearch", "opensearch") for kind in ("rrf", "weighted rrf", "min-max")]
     + [("solr", "rrf"), ("qdrant", "rrf")],
 )
 def test_requests_of_engines_score_as_the_fusion_up_to_a_factor(tmp_path, lists, to, kind):
@@ -163,12 +161,11 @@ def test_the_code_of_qdrants_client_ranks_as_the_fusion(tmp_path):
 
 def test_what_an_engine_cannot_express_is_refused_with_the_nearest_and_its_loss(tmp_path):
     forms = (
-        EngineForm("rrf", None, 60.0, (0.5, 0.2, 0.3), 0.021, 0.004, 0.038),
-        EngineForm("linear", "minmax", None, (0.5, 0.2, 0.3), 0.008),
-        EngineForm("linear", "zscore", None, (0.5, 0.2, 0.3), 0.001),
+        EngineForm("rrf", 60.0, (0.5, 0.2, 0.3), 0.021, 0.004, 0.038),
+        EngineForm("minmax", None, (0.5, 0.2, 0.3), 0.008),
     )
     definition = replace(MIXED, engine_forms=forms)
-    with pytest.raises(InputError, match=r"nearest that it can is a weighted sum of minmax .* loses 0\.008"):
+    with pytest.raises(InputError, match=r"nearest that it can is a weighted sum of min-max .* loses 0\.008"):
         write(tmp_path, definition, "opensearch")
     text, done = write(tmp_path, definition, "opensearch", nearest=True)
     assert "min_max" in text

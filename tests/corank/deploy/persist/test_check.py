@@ -52,7 +52,7 @@ def test_every_public_prediction_is_known_to_the_fuzzer(kind):
     others = {
         "fit", "score", "partial_fit", "fit_transform", "fit_pair_sums", "pair_sums", "fit_summary", "summary",
         "solve_summary", "solve_candidates",
-        "choose_maps", "split_views", "view_columns", "choose", "has_exact_solver", "get_params", "set_params",
+        "choose_maps", "split_views", "choose", "get_params", "set_params",
         "get_metadata_routing",
     }  # fmt: skip
     made = registry.find(kind)

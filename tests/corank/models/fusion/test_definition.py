@@ -16,19 +16,18 @@ NAN = np.nan
 def some_definition():
     return FusionDefinition(
         ("bm25", "vectors"),
-        (Term("bm25", "minmax", 0.5), Term("vectors", "reciprocal_rank", 30.0, 60.0), Term("vectors", "zscore", 0.1)),
+        (Term("bm25", "minmax", 0.5), Term("vectors", "reciprocal_rank", 30.0, 60.0), Term("vectors", "presence", 0.1)),
         "a rule",
         Estimate("nDCG@10", 0.5, 0.4, None, 0.95, 7),
         "a pool",
         ("a note",),
-        (EngineForm("rrf", None, 60.0, (0.5, 0.5), 0.01, -0.01, 0.03), EngineForm("linear", "l2", None, (1.0, 0.0))),
+        (EngineForm("rrf", 60.0, (0.5, 0.5), 0.01, -0.01, 0.03), EngineForm("minmax", None, (1.0, 0.0))),
     )
 
 
 def test_scores_are_the_sum_of_the_terms():
     X = [[3.0, 0.2], [1.0, NAN], [NAN, 0.6]]
-    low, high = -1.0, 1.0  # z-scores of two values; an absent document has the lowest
-    expected = [0.5 + 30 / 62 + 0.1 * low, 0.1 * low, 30 / 61 + 0.1 * high]
+    expected = [0.5 + 30 / 62 + 0.1, 0.0, 30 / 61 + 0.1]
     np.testing.assert_allclose(some_definition().score(X), expected)
 
 
@@ -39,7 +38,7 @@ def test_files_come_back_equal(tmp_path):
     with pytest.raises((InputError, FileExistsError)):
         some_definition().save(path)
     some_definition().save(path, overwrite=True)
-    assert "documents that a retriever did not return" in path.read_text()
+    assert "documents that it did not return" in path.read_text()
 
 
 def damage(change):

@@ -7,11 +7,10 @@ import pytest
 
 from corank import Fusion, load_fusion
 from corank.errors import InputError, UsageWarning
-from corank.models.fusion.candidates import Candidates, Features, Prior, shared_documents
-from corank.models.fusion.least_squares import Squares
+from corank.models.fusion.candidates import ALONE, FAMILIES, SQUARES, Candidates, Features, Prior, Squares
+from corank.models.fusion.judged import MAX_HOLES, JudgedQueries, top_rows, unknown_share
 from corank.models.fusion.lists import RetrievedLists
-from corank.models.fusion.posterior import MAX_HOLES, Evidence, restricted, unknown_share
-from corank.models.fusion.values import JudgedQueries, top_rows
+from corank.models.fusion.posterior import Evidence
 
 NAN = np.nan
 
@@ -38,9 +37,8 @@ def some_evidence(nonnegative=True):
     X, y, qid = some_problem(n_queries=4)
     lists = RetrievedLists.of(X, qid)
     features, judged = Features.of(lists, 60.0), JudgedQueries.of(y, lists.queries, 10)
-    candidates = Candidates.of(features, shared_documents(lists), Prior(), np.random.default_rng(0))
-    squares = Squares.of(features, lists, y, np.ones(len(y)), judged)
-    return Evidence.of(features, candidates, judged, squares, Prior(), nonnegative=nonnegative), X, y, qid
+    squares, rng = Squares.of(features, lists, y, np.ones(len(y)), judged), np.random.default_rng(0)
+    return Evidence.of(features, judged, squares, Prior(), 0.1, rng, nonnegative=nonnegative), X, y, qid
 
 
 def test_top_rows_equal_a_stable_sort_with_ties():
@@ -50,28 +48,41 @@ def test_top_rows_equal_a_stable_sort_with_ties():
 
 def test_values_and_posterior_by_hand():
     evidence, _, y, qid = some_evidence()
-    W, rules = evidence.candidates.W, evidence.candidates.is_rule
-    for c in (0, 100, 400):
+    W = evidence.candidates.W
+    for c in (0, 100, 400, W.shape[1] - 1):
         scores = evidence.features.values @ W[:, c]
         expected = [plain_ndcg(scores[qid == q], y[qid == q]) for q in range(4)]
         np.testing.assert_allclose(evidence.V[:, c], expected)
     # all candidates have unit variance inside queries, on average
     scores = evidence.features.values @ W
     np.testing.assert_allclose(np.mean([scores[qid == q].var(axis=0) for q in range(4)], axis=0), 1.0)
-    np.testing.assert_allclose(np.exp(evidence.candidates.log_prior[rules]).sum(), 1.0)
-    learnt, nu, noise = Prior().learnt, Prior().noise_queries, Prior().noise
-    for left_out in (None, 2):
-        kept = np.arange(4) != (-1 if left_out is None else left_out)
-        values = np.hstack([evidence.V[kept][:, rules], evidence.U[kept][:, evidence.is_average]])
-        p = np.append(np.exp(evidence.candidates.log_prior[rules]) * (1 - learnt), np.full(3, learnt / 3))
-        spread = (values - (values @ p)[:, None]).var(axis=0, ddof=1) @ p
-        beta = Prior().evidence / (((kept.sum() - 1) * spread + nu * noise**2) / (kept.sum() - 1 + nu))
-        solutions = (evidence.learnt if left_out is None else evidence.without[left_out])[:, evidence.is_average]
-        prior = np.exp(evidence.candidates.log_prior[rules]) * (1 - learnt)
-        a = prior * np.exp(beta * evidence.V[kept][:, rules].sum(axis=0))
-        b = learnt / 3 * np.exp(beta * evidence.U[kept][:, evidence.is_average].sum(axis=0))
-        expected = (W[:, rules] @ a + solutions @ b) / (a.sum() + b.sum())
+    nu, noise, prior = Prior().noise_queries, Prior().noise, np.exp(evidence.log_prior)
+    for left_out in (-1, 2):
+        kept = [q for q in range(4) if q != left_out]
+        gaps = evidence.V[kept] - (evidence.V[kept] @ prior)[:, None] / prior.sum()
+        spread = gaps.var(axis=0, ddof=1) @ prior / prior.sum()
+        beta = Prior().evidence / (((len(kept) - 1) * spread + nu * noise**2) / (len(kept) - 1 + nu))
+        expected = np.zeros(len(W))
+        for bag in evidence.bags:
+            times = [len(kept) * bag[q] / sum(bag[kept]) for q in kept]
+            p = prior * np.exp(beta * sum(t * evidence.V[q] for t, q in zip(times, kept, strict=True)))
+            expected += np.hstack([W, evidence.learnt[left_out]]) @ (p / p.sum()) / len(evidence.bags)
         np.testing.assert_allclose(evidence.weights(left_out), expected)
+
+
+def test_the_prior_has_its_masses_and_favours_agreement_where_lists_share_little():
+    features = Features.of(RetrievedLists.of(*some_problem()[::2]), 60.0)
+    candidates, prior = Candidates.of(features, np.random.default_rng(0)), Prior()
+    p = np.exp(prior.log(candidates, 3, shared=0.5))
+    np.testing.assert_allclose(p[:-3].sum(), 1.0)
+    np.testing.assert_allclose(p[-3:].sum() / p.sum(), prior.learnt)
+    np.testing.assert_allclose(p[:-3][candidates.is_equal].sum(), prior.equal)
+    np.testing.assert_allclose(p[:-3][candidates.family == ALONE].sum(), prior.alone)
+    gain = prior.log(candidates, 3, shared=0.1) - np.log(p)
+    counts = np.array([*(family.counts_agreement for family in FAMILIES), False])[candidates.family]
+    np.testing.assert_allclose(gain[:-3][counts & candidates.is_equal], prior.agreement * 0.2)
+    np.testing.assert_allclose(np.append(gain[:-3][~counts], gain[-3:]), 0.0, atol=1e-12)
+    assert (gain[:-3] >= -1e-12).all()
 
 
 def test_learnt_weights_minimise_their_objective_without_each_query():
@@ -88,8 +99,8 @@ def test_learnt_weights_minimise_their_objective_without_each_query():
             b += sum(o[i] * o[j] * (F[i] - F[j]) * (g[i] - g[j]) for j in range(len(g))) / 6
     c = max(0.0, b.sum() / A.sum())
     expected = np.linalg.solve(A + 0.3 * np.eye(6), b + 0.3 * c) / unit
-    free = [e for e, names in enumerate(evidence.solved) if names == ("minmax", "flat")][1]
-    got = evidence.without[2][columns, free]
+    free = 2 * list(SQUARES).index(("minmax", "flat")) + 1  # after the solution that is not negative
+    got = evidence.learnt[2][columns, free]
     np.testing.assert_allclose(got / np.linalg.norm(got), expected / np.linalg.norm(expected), rtol=1e-7)
 
 
@@ -134,8 +145,8 @@ def test_left_out_values_are_those_of_a_fit_without_the_query():
 def test_engine_forms_have_admissible_weights_and_their_loss(tmp_path):
     X, y, qid = some_problem()
     fusion = Fusion().fit(X, y, qid=qid)
-    forms = {(form.form, form.normalizer): form for form in fusion.definition_.engine_forms}
-    assert set(forms) == {("rrf", None), ("linear", "minmax"), ("linear", "l2"), ("linear", "zscore")}
+    forms = {form.form: form for form in fusion.definition_.engine_forms}
+    assert set(forms) == {"rrf", "minmax"}
     for form in forms.values():
         assert min(form.weights) >= 0
         np.testing.assert_allclose(sum(form.weights), 1.0)
@@ -180,12 +191,12 @@ def test_holes_at_the_top_of_rrf_are_not_counted_as_irrelevant():
     assert "in whole lists, since" in Fusion().fit(X, np.where(seen, y, NAN), qid=qid).definition_.pool
 
 
-def test_restricted_candidates_keep_half_the_share_of_the_source():
-    evidence, *_ = some_evidence()
-    sources = np.array([True, False, False])
-    kept = np.isfinite(restricted(evidence.candidates, sources).log_prior)
-    assert evidence.candidates.p[kept, 0].min() >= 1 / 6 - 1e-9
-    assert 0 < kept.sum() < len(kept)
+def test_candidates_keep_half_the_share_of_the_judged_lists():
+    candidates = some_evidence()[0].candidates
+    p = np.exp(Prior().log(candidates, 0, 1.0, np.array([True, False, False])))
+    assert candidates.p[p > 0, 0].min() >= 1 / 6 - 1e-9
+    assert 0 < (p > 0).sum() < len(p)
+    np.testing.assert_allclose(p.sum(), 1.0)
 
 
 def test_missed_documents_count_in_the_ideal_order():
@@ -221,4 +232,3 @@ def test_predict_needs_query_ids_and_takes_empty_lists():
     scores = fusion.predict([[1.0, NAN, NAN], [0.5, NAN, NAN]], qid=["q", "q"])
     assert np.isfinite(scores).all()
     assert scores[0] > scores[1]
-    assert fusion.rank(X, qid).max() == np.bincount(qid).max()

@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_score
 
 from corank.base.kernels import GaussianKernel
 from corank.base.solvers.penalty import default_alpha
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking

@@ -11,7 +11,7 @@ import corank
 from corank import SPD, RankingData
 from corank.base import PairSampler
 from corank.base.solvers.penalty import default_alpha
-from corank.data.column_scales import column_factors
+from corank.data.columns import column_factors
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear.descent import ParallelDescent

@@ -7,7 +7,7 @@ from scipy import sparse
 import corank
 from corank.base.kernels import GaussianKernel, PrecomputedKernel
 from corank.base.kernels.views import View
-from corank.data.io.store.store import open_store, write_store
+from corank.data.io.stores import open_store, write_store
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError

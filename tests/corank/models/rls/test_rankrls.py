@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 import corank
 from corank.base.kernels import GaussianKernel
 from corank.base.pairs import Moments
-from corank.data.io.store.store import open_store, write_store
+from corank.data.io.stores import open_store, write_store
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking

@@ -9,8 +9,7 @@ from scipy import sparse
 
 import corank
 from corank.base.kernels import GaussianKernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import Basis, FeatureMap
 from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores

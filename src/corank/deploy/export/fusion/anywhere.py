@@ -1,13 +1,8 @@
-"""
-Fusions as SQL, Python and JSON, which express every fusion.
-
-SQL adds w (φ − φ of an absent document) over the lists that contain a document: scores differ from corank's by a
-constant for each query, and the order is the same.
-"""
+"""Fusions as SQL, Python and JSON, which express every fusion."""
 
 from __future__ import annotations
 
-from corank.deploy.export.fusion.forms import FusionOptions, used
+from corank.deploy.export.fusion.engines import FusionOptions, used
 from corank.errors import InputError
 from corank.models.fusion import FusionDefinition
 
@@ -27,17 +22,10 @@ RETRIEVERS = {
 
 FORMULAS = {
     "minmax": "CASE WHEN high > low THEN (score - low) / (high - low) ELSE 1.0 END",
-    "zscore": "CASE WHEN high > low THEN (score - low) / deviation ELSE 0.0 END",
-    "l2": "CASE WHEN norm > 0 THEN score / norm ELSE 0.0 END",
     "reciprocal_rank": "1.0 / ({k} + place)",
     "presence": "1.0",
 }
-"""φ minus φ of an absent document, by transform."""
-
-
-def is_known(definition: FusionDefinition) -> bool:
-    """Whether all transforms have a formula."""
-    return all(term.transform in FORMULAS for term in definition.terms)
+"""φ by transform."""
 
 
 def write_sql(definition: FusionDefinition, options: FusionOptions) -> dict[str, bytes]:
@@ -68,17 +56,13 @@ lists AS (
     {union}
 ),
 ranges AS (
-    SELECT list, MIN(score) AS low, MAX(score) AS high, AVG(score) AS mean FROM lists GROUP BY list
-),
-spreads AS (
-    SELECT list, SQRT(AVG((score - mean) * (score - mean))) AS deviation, SQRT(SUM(score * score)) AS norm
-    FROM lists JOIN ranges USING (list) GROUP BY list
+    SELECT list, MIN(score) AS low, MAX(score) AS high FROM lists GROUP BY list
 ),
 places AS (
     SELECT list, id, score, ROW_NUMBER() OVER (PARTITION BY list ORDER BY score DESC, id) AS place FROM lists
 )
 SELECT id, SUM(CASE list {" ".join(cases)} END) AS score
-FROM places JOIN ranges USING (list) JOIN spreads USING (list)
+FROM places JOIN ranges USING (list)
 GROUP BY id ORDER BY 2 DESC, 1 LIMIT {options.size};
 """
     return {"": text.encode()}
@@ -100,33 +84,23 @@ TERMS = [  # retriever, transform, weight, k
 
 
 def values(scores, transform, k):
-    """Return the values of the documents of a list, best first, and the value of an absent document."""
-    low, high, n = min(scores), max(scores), len(scores)
-    mean, norm = sum(scores) / n, sum(s * s for s in scores) ** 0.5
-    deviation = (sum((s - mean) ** 2 for s in scores) / n) ** 0.5
+    """Return the values of the documents of a list, best first; absent documents have the value 0."""
+    low, high = min(scores), max(scores)
     if transform == "minmax":
-        return [(s - low) / (high - low) if high > low else 1.0 for s in scores], 0.0
-    if transform == "zscore":
-        return [(s - mean) / deviation if high > low else 0.0 for s in scores], (
-            (low - mean) / deviation if high > low else 0.0
-        )
-    if transform == "l2":
-        return [s / norm if norm else 0.0 for s in scores], 0.0
+        return [(s - low) / (high - low) if high > low else 1.0 for s in scores]
     if transform == "reciprocal_rank":
-        return [1.0 / (k + rank) for rank in range(1, n + 1)], 0.0
-    return [1.0] * n, 0.0  # presence
+        return [1.0 / (k + rank) for rank in range(1, len(scores) + 1)]
+    return [1.0] * len(scores)  # presence
 
 
 def fuse(lists):
     """Return (document, score), best first, from {{retriever: [(document, score), ...]}} of one query."""
-    total = {{document: 0.0 for found in lists.values() for document, _ in found}}
+    total = {{document: 0.0 for pairs in lists.values() for document, _ in pairs}}
     for retriever, transform, weight, k in TERMS:
-        found = sorted(lists.get(retriever, []), key=lambda pair: -pair[1])
-        if found:
-            parts, absent = values([score for _, score in found], transform, k)
-            own = dict(zip((document for document, _ in found), parts))
-            for document in total:
-                total[document] += weight * own.get(document, absent)
+        pairs = sorted(lists.get(retriever, []), key=lambda pair: -pair[1])
+        if pairs:
+            for (document, _), value in zip(pairs, values([score for _, score in pairs], transform, k)):
+                total[document] += weight * value
     return sorted(total.items(), key=lambda pair: -pair[1])
 '''
 """The file of the target python."""

@@ -1,22 +1,61 @@
 """
 Fusions in Elasticsearch, OpenSearch, Solr, Vespa, Qdrant, Milvus and LanceDB.
 
-Every engine computes normalisations and ranks from the lists that it retrieves itself. A file contains one place for
-the query of each retriever, which the user fills in.
+Engines have two forms of a fusion. rrf: Σ_j w_j / (k + rank); minmax: Σ_j w_j φ(score) with min-max scores φ. All w_j
+are at least 0 and have the sum 1, which does not change the order. Every engine computes minima, maxima and ranks from
+the lists that it retrieves itself. A file contains one place for the query of each retriever, which the user fills in.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 
-from corank.deploy.export.fusion.forms import FusionOptions, form_of, used
 from corank.deploy.export.target import as_json
-from corank.models.fusion import FusionDefinition
+from corank.errors import InputError
+from corank.models.fusion import EngineForm, FusionDefinition
 
-MIN_OPENSEARCH = 0.001
-"""What OpenSearch writes for the last document of a list instead of 0."""
+
+@dataclass(frozen=True, kw_only=True)
+class FusionOptions:
+    """Options of an export: the name in the engine, the number of documents per retriever, and the dialect of SQL."""
+
+    name: str = "corank"
+    size: int = 100
+    dialect: str = "sqlite"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= 10_000:
+            raise InputError(f"size is {self.size}; take 1 to 10,000 documents from each retriever.")
+
+
+def form_of(definition: FusionDefinition) -> EngineForm | None:
+    """
+    Return the form of a fusion with one kind of term, no weight below 0 and one term per retriever, else None.
+
+    >>> form_of(FusionDefinition.rrf(("bm25", "vectors"))).weights
+    (0.5, 0.5)
+    """
+    terms = [term for term in definition.terms if term.weight]
+    kinds = {(term.transform, term.k) for term in terms}
+    names = [term.retriever for term in terms]
+    if len(kinds) != 1 or len(set(names)) < len(names) or min(term.weight for term in terms) < 0:
+        return None
+    ((transform, k),) = kinds
+    if transform == "presence":
+        return None
+    total = sum(term.weight for term in terms)
+    weights = {term.retriever: term.weight / total for term in terms}
+    spread = tuple(weights.get(name, 0.0) for name in definition.retrievers)
+    return EngineForm("rrf" if transform == "reciprocal_rank" else "minmax", k, spread, 0.0)
+
+
+def used(definition: FusionDefinition) -> tuple[str, ...]:
+    """Return the retrievers that have a weight."""
+    weighted = {term.retriever for term in definition.terms if term.weight}
+    return tuple(name for name in definition.retrievers if name in weighted)
 
 
 def is_rrf(definition: FusionDefinition) -> bool:
@@ -32,20 +71,15 @@ def is_plain_rrf(definition: FusionDefinition) -> bool:
     return form is not None and is_rrf(definition) and max(form.weights) - min(filter(None, form.weights)) < 1e-9
 
 
-def is_normalised(definition: FusionDefinition) -> bool:
-    """Whether it is a weighted sum of min-max or l2 scores of two or more retrievers."""
+def is_rrf_or_minmax(definition: FusionDefinition) -> bool:
+    """Whether it is RRF, or a weighted sum of min-max scores of two or more retrievers."""
     form = form_of(definition)
-    return form is not None and form.normalizer in ("minmax", "l2") and len(used(definition)) > 1
-
-
-def is_rrf_or_normalised(definition: FusionDefinition) -> bool:
-    """Whether it is RRF, or a weighted sum of min-max or l2 scores."""
-    return is_rrf(definition) or is_normalised(definition)
+    return is_rrf(definition) or (form is not None and form.form == "minmax" and len(used(definition)) > 1)
 
 
 def has_vespa_terms(definition: FusionDefinition) -> bool:
     """Whether all terms are min-max scores or reciprocal ranks."""
-    return all(term.transform in ("minmax", "reciprocal_rank") for term in definition.terms)
+    return all(term.transform != "presence" for term in definition.terms)
 
 
 def is_two_rrf(definition: FusionDefinition) -> bool:
@@ -54,11 +88,11 @@ def is_two_rrf(definition: FusionDefinition) -> bool:
 
 
 def weights_of(definition: FusionDefinition) -> tuple[dict[str, float], str, int]:
-    """Return weights by retriever with sum 1, the transform, and k (0 for scores)."""
+    """Return weights by retriever with sum 1, the form, and k (0 for scores)."""
     form = form_of(definition)
     assert form is not None
     pairs = zip(definition.retrievers, form.weights, strict=True)
-    return {name: weight for name, weight in pairs if weight}, form.normalizer or "rrf", int(form.k or 0)
+    return {name: weight for name, weight in pairs if weight}, form.form, int(form.k or 0)
 
 
 def write_elasticsearch(definition: FusionDefinition, options: FusionOptions) -> dict[str, bytes]:
@@ -72,10 +106,8 @@ def write_elasticsearch(definition: FusionDefinition, options: FusionOptions) ->
         if not is_plain_rrf(definition):  # weights need version 9.2
             parts = [part | {"weight": weight} for part, weight in zip(parts, weights.values(), strict=True)]
         return {"": as_json({"retriever": {"rrf": {"retrievers": parts, "rank_constant": k} | window}})}
-    normalizer = {"minmax": "minmax", "l2": "l2_norm"}[kind]
     parts = [
-        part | {"weight": weight, "normalizer": normalizer}
-        for part, weight in zip(parts, weights.values(), strict=True)
+        part | {"weight": weight, "normalizer": "minmax"} for part, weight in zip(parts, weights.values(), strict=True)
     ]
     return {"": as_json({"retriever": {"linear": {"retrievers": parts} | window}})}
 
@@ -91,9 +123,8 @@ def write_opensearch(definition: FusionDefinition, options: FusionOptions) -> di
             "score-ranker-processor": {"combination": {"technique": "rrf", "rank_constant": k} | combination}
         }
     else:
-        normalization = {"technique": {"minmax": "min_max", "l2": "l2"}[kind]}
         mean = {"technique": "arithmetic_mean"} | combination
-        processor = {"normalization-processor": {"normalization": normalization, "combination": mean}}
+        processor = {"normalization-processor": {"normalization": {"technique": "min_max"}, "combination": mean}}
     pipeline = {"description": definition.rule, "phase_results_processors": [processor]}
     clauses = [{"match": {"FIELD": {"query": "QUERY", "_name": name}}} for name in weights]
     search = {"size": options.size, "query": {"hybrid": {"queries": clauses, "pagination_depth": options.size}}}

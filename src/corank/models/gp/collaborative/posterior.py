@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.kernel import is_precomputed
-from corank.core.rows.scaled import ScaledRows
+from corank.core.rows.access import ScaledRows
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.fitted import Predictions

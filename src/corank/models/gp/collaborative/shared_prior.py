@@ -14,8 +14,8 @@ from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.kernel import is_precomputed
 from corank.base.kernels.views import View
-from corank.core.rows.scaled import ScaledRows, factors_of
-from corank.data.column_scales import column_factors
+from corank.core.rows.access import ScaledRows, factors_of
+from corank.data.columns import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows

@@ -12,8 +12,7 @@ from scipy import linalg
 from scipy.special import softmax
 
 from corank.base.base import Ranker
-from corank.base.kernels.basis import Terms, as_doubles
-from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.basis import FeatureMap, Terms, as_doubles
 from corank.data.scoring import first_equals, repeat_first
 from corank.fitted import Part, Predictions, Relations, Shapes
 from corank.memory import require_memory
@@ -263,9 +262,7 @@ def _blocks(phi: FeatureMap, rows: Any) -> Iterator[tuple[slice, Floats, Floats]
 class ProcessRanker(Ranker):
     """Base class of rankers whose scores are a linear function of a posterior Gaussian process."""
 
-    _predictions: ClassVar[Predictions] = {
-        "predict": lambda model, X: model.predict(X, return_std=True)[1],
-    }
+    _predictions: ClassVar[Predictions] = {"predict": lambda model, X: model.predict(X, return_std=True)[1]}
 
     process_: PosteriorProcess | ProcessMixture
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from corank.data.io import letor_pieces as pieces
 from corank.data.io import text as texts
-from corank.data.io.letor import pieces
-from corank.data.io.letor.reader import read_letor
-from corank.data.io.letor.writer import write_letor
+from corank.data.io.letor_reader import read_letor
+from corank.data.io.letor_writer import write_letor
 from corank.errors import InputError
 
 

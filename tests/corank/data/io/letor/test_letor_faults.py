@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from corank.data.io.letor import pieces
-from corank.data.io.letor.reader import read_letor
+from corank.data.io import letor_pieces as pieces
+from corank.data.io.letor_reader import read_letor
 from corank.errors import InputError
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.data.io.letor import stream as letor_stream
-from corank.data.io.letor.reader import read_letor
-from corank.data.io.letor.stream import Scattered, stream_letor, whole_queries
+from corank.data.io import letor_stream
+from corank.data.io.letor_reader import read_letor
+from corank.data.io.letor_stream import Scattered, stream_letor, whole_queries
 from corank.errors import InputError
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.data.io.letor.pieces import Pieces, cut_lines
+from corank.data.io.letor_pieces import Pieces, cut_lines
 from corank.data.io.text import open_text
 from corank.errors import InputError
 
@@ -46,7 +46,7 @@ def test_positions_lie_in_texts(tmp_path: Path) -> None:
 
 
 def test_words_are_read_at_positions_of_rows(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("corank.data.io.letor.pieces.PIECE", 10)
+    monkeypatch.setattr("corank.data.io.letor_pieces.PIECE", 10)
     texts = [text_of(tmp_path / name, content) for name, content in (("a", b"1 ab\n\n2 cd\n3 e"), ("b", b"4 fgh"))]
     pieces = Pieces.of(texts)
     assert list(pieces.match(re.compile(rb" (\w+)"), np.array([1, 7, -1, 16]))) == [b"ab", b"cd", b"", b"fgh"]

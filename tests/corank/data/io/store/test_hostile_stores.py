@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.data.io.store.store import open_store, write_store
+from corank.data.io.stores import open_store, write_store
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear import SPD
@@ -165,12 +165,12 @@ def test_opening_reads_no_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     place = small_store(tmp_path / "s", True)
     for name in ("csr_structure", "all_finite"):
         monkeypatch.setattr(f"corank.data.rows.{name}", lambda *_: pytest.fail("rows were read"))
-    monkeypatch.setattr("corank.data.io.store.store.index_fault", lambda *_: pytest.fail("the index was read"))
+    monkeypatch.setattr("corank.data.io.stores.index_fault", lambda *_: pytest.fail("the index was read"))
     assert "300 rows" in repr(open_store(place))
 
 
 def test_rows_and_index_are_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import corank.data.io.store.store as files
+    import corank.data.io.stores as files
     import corank.data.rows as rows
 
     calls: list[str] = []

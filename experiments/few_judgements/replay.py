@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.suggestions.suggest import find_strategy, suggest
+from corank.base.suggestions import find_strategy, suggest
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import fit_with_qid, predict_with_qid

@@ -10,8 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from corank import QueryScaler, QuerySearchCV, RankRLS, suggest
 from corank.base import NeighborSmoother
-from corank.base.suggestions import Pool
-from corank.base.suggestions.suggest import _unit_rows
+from corank.base.suggestions import Pool, _unit_rows
 from corank.errors import InputError
 
 NAN = np.nan

@@ -1,15 +1,27 @@
-"""nDCG@k of many weight vectors at once, query by query."""
+"""
+Judged queries: grades after unjudged documents were treated, and nDCG@k of many weight vectors at once.
+
+Whole lists count unjudged documents as irrelevant. Documents that no list has at its top, but all lists have, come up
+in a fusion; where nobody judged them, whole lists favour single retrievers over every fusion. Condensed lists leave
+out the documents that nobody looked at.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.pools import PoolPolicy, one_source
 from corank.data.queries import Queries
-from corank.models.fusion.lists import Floats
+from corank.errors import warn
+from corank.models.fusion.lists import Floats, RetrievedLists, reciprocal_rank
+
+MAX_HOLES = 0.1
+"""Share of unjudged documents in RRF's top up to which whole lists are evaluated."""
 
 
 def discounts(n: int) -> Floats:
@@ -112,3 +124,69 @@ class JudgedQueries:
         rows = [part[some] for part, some in zip(self.rows, chosen, strict=True)]
         gains = [part[some] for part, some in zip(self.gains, chosen, strict=True)]
         return JudgedQueries(rows, gains, self.ideals, self.codes, self.k)
+
+
+@dataclass(frozen=True, eq=False)
+class TreatedGrades:
+    """Grades after the policy: rows with NaN do not count; `sources` are the judged retrievers, None if all are."""
+
+    y: Floats
+    weights: Floats
+    is_condensed: bool
+    sources: NDArray[np.bool_] | None
+    sentence: str
+    notes: tuple[str, ...] = ()
+
+
+def treat_unjudged(
+    lists: RetrievedLists, y: Floats, weights: Floats, names: tuple[str, ...], unjudged: str, pool: Any, *,
+    rrf_k: float, k: int,
+) -> TreatedGrades:  # fmt: skip
+    """Apply a policy to the rows of judged queries; the parameters are those of `corank.Fusion`."""
+    if unjudged == "irrelevant":
+        return TreatedGrades(y, weights, False, None, "Unjudged documents count as irrelevant, in whole lists.")
+    if unjudged == "missing":
+        return TreatedGrades(y, weights, True, None, "Unjudged documents are left out of the lists (condensed lists).")
+    source, notes, given = one_source(lists.ranks, y) if pool is None else None, tuple[str, ...](), pool
+    if source is not None:
+        sentence = source.sentence(names)
+        warn(sentence)
+        given = {name: source.depth * (j == source.retriever) for j, name in enumerate(names)}
+        notes = (sentence[0].upper() + sentence[1:],)
+    qid = lists.queries.ids[lists.queries.codes]
+    rows = PoolPolicy("pooled", given).apply(y, qid=qid, ranks=lists.ranks, retrievers=names)
+    assert rows.is_reached is not None
+    is_judged = ~np.isnan(y)
+    only_relevant = given is None and bool((y[is_judged] > 0).all())  # what is not listed counts as irrelevant
+    is_known = is_judged | only_relevant | (rows.is_reached if given is not None else False)
+    judged_lists, holes = judged_retrievers(lists, is_known, k), unknown_share(lists, is_known, rrf_k, k)
+    if unjudged == "auto" and judged_lists.all() and holes <= MAX_HOLES:
+        why = "only relevant documents are listed" if only_relevant else "the tops of all lists and of RRF were judged"
+        sentence = f"Unjudged documents count as irrelevant, in whole lists, since {why}."
+        return TreatedGrades(y, weights * rows.weights, False, None, sentence)
+    sentence = rows.sentence
+    if source is not None:
+        top = f"the top {source.depth} of {names[source.retriever]}"
+        sentence = f"Unjudged documents in {top} count as irrelevant, others are left out."
+    sentence += " Values are those of condensed lists."
+    if unjudged == "auto" and judged_lists.all():
+        sentence += f" {holes:.0%} of RRF's first {k} are unjudged, and would count 0 in whole lists."
+    sources = None if judged_lists.all() else judged_lists
+    return TreatedGrades(rows.y, weights * rows.weights, True, sources, sentence, notes)
+
+
+def judged_retrievers(lists: RetrievedLists, is_known: NDArray[np.bool_], k: int) -> NDArray[np.bool_]:
+    """Return whose lists were judged: the share of known documents among their first k is at least half the largest."""
+    top = (lists.ranks > 0) & (lists.ranks <= k)
+    share = (top & is_known[:, None]).sum(axis=0) / np.maximum(top.sum(axis=0), 1)
+    return np.asarray(share >= 0.5 * share.max())
+
+
+def unknown_share(lists: RetrievedLists, is_known: NDArray[np.bool_], rrf_k: float, k: int) -> float:
+    """Return the share of unknown documents among the first k of RRF, the mean over queries."""
+    fused = reciprocal_rank(lists, rrf_k).sum(axis=1)
+    is_top = lists.queries.ranks(fused) <= k
+    n_queries = len(lists.queries)
+    n_top = np.bincount(lists.queries.codes[is_top], minlength=n_queries)
+    n_unknown = np.bincount(lists.queries.codes[is_top & ~is_known], minlength=n_queries)
+    return float((n_unknown / np.maximum(n_top, 1)).mean())

@@ -310,7 +310,7 @@ def add_pair_products(F, slots, first, carried, workspace, bins):  # type: ignor
     """
     Add XᵀLX of the rows F, of slots first, first + 1, ..., to `bins`, one number per query and entry.
 
-    F holds complete queries, or a piece of one that is longer than `workspace`; see `corank.core.sums.bins.fold`.
+    F holds complete queries, or a piece of one that is longer than `workspace`; see `corank.core.exact_sums.fold`.
     carried (3, d): shift and sums of such a query, from piece to piece.
     workspace (≥ 1.5 n + 1, d): memory for the multiplied rows.
     """

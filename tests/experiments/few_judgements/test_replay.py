@@ -5,10 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from corank import RankRLS, evaluate, make_ranking, suggest
-from corank.base import judging_curve
-from corank.base.suggestions import JudgingCurve
-from corank.base.suggestions.curve import _halves
 from corank.errors import InputError
+from experiments.few_judgements.replay import JudgingCurve, _halves, judging_curve
 
 DATA = make_ranking(6, 20, random_state=0)
 MODEL = RankRLS(0.1)

@@ -1,1 +1,0 @@
-"""Ranking problems on disk as memory-mapped arrays."""
