@@ -3,6 +3,7 @@ The rule of AutoRanker's average, replayed over stored scores of its candidates.
 
     python benchmarks/bench_auto_choice.py scores --draws 0 5    # store what the folder does not hold, and compare
     python benchmarks/bench_auto_choice.py scores --collections  # each collection beside its best single method
+    python benchmarks/bench_auto_choice.py scores --unjudged     # what unjudged rows of judged queries count as
 
 For each collection, number of judged queries and draw of `auto_collections.split`, a file of the folder holds the
 scores that every candidate gives to left-out rows and to test rows. With --more, it also holds least squares on columns
@@ -22,16 +23,18 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
-from auto_collections import DEVELOPMENT, JUDGING, collection, split
+from auto_collections import DEVELOPMENT, JUDGING, Rows, collection, split
 from bench_auto import lightgbm_fit
 from corank import QueryScaler
 from corank.base.priors import prior_slope
 from corank.data.columns import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.errors import InputError
 from corank.metrics import evaluate
-from corank.models.auto.auto_ranker import Average
+from corank.models.auto.auto_ranker import AutoRanker, Average
 from corank.models.auto.averaging import choose_weights
 from corank.models.auto.candidates import CANDIDATES, column_correlations, ranks_inside
 from corank.models.auto.left_out import ValidationFolds
@@ -158,9 +161,11 @@ class Stored:
 
     @cached_property
     def singles(self) -> dict[str, float]:
-        return {name: self.test(self.T[:, self.names.index(name)]) for name in CANDIDATES}
+        return {name: self.test(self.T[:, self.names.index(name)]) for name in SINGLE}
 
 
+# methods that a user would pick
+SINGLE = ("linear", "gaussian", "laplacian", "logistic", "trees", "mean", "column", "ranks")
 NOW = tuple(name for name in CANDIDATES if name not in ("logistic", *BY_RANKS))
 RULES: dict[str, Callable[[Stored], float]] = {
     "twelve candidates, as before": lambda draw: draw.of_group(FORMER),
@@ -221,9 +226,9 @@ def compare(draws: list[Stored], rules: dict[str, Callable[[Stored], float]]) ->
 
 
 def collections(draws: list[Stored]) -> None:
-    """Print the rule beside the best candidate in hindsight and LightGBM, for each collection and size."""
+    """Print the rule beside the best of eight candidates in hindsight and LightGBM, for each collection and size."""
     ours, trees = means(draws, Stored.chosen), means(draws, RULES["LightGBM"])
-    single = {name: means(draws, lambda draw, name=name: draw.singles[name]) for name in CANDIDATES}  # type: ignore[misc]
+    single = {name: means(draws, lambda draw, name=name: draw.singles[name]) for name in SINGLE}  # type: ignore[misc]
     print("| collection | judged | AutoRanker | best single | | difference | LightGBM |")
     print("|---|---|---:|---|---:|---:|---:|")
     n_below, n_cells = 0, 0
@@ -237,14 +242,66 @@ def collections(draws: list[Stored]) -> None:
     print(f"\nmore than .005 below the best of {len(single)} candidates in {n_below} of {n_cells} cells")
 
 
+def judged_part(kind: str, rows: Rows, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Mark eight rows of each query: the first of one or of two columns, of a column with noise, or random ones."""
+    known = rows.known or (int(rng.integers(rows.X.shape[1])),)
+    first, second = rows.X[:, known[0]], rows.X[:, known[-1] if len(known) > 1 else (known[0] + 3) % rows.X.shape[1]]
+    result = np.zeros(len(rows.y), dtype=bool)
+    for q in np.unique(rows.qid):
+        at = np.flatnonzero(rows.qid == q)
+        places = [rankdata(-column[at], method="ordinal") for column in (first, second)]
+        noise = rng.normal(size=len(at))
+        by = {
+            "column": places[0], "two": np.minimum(*places), "random": noise,
+            "noisy": noise - first[at] / (first[at].std() + 1e-9),
+        }[kind]  # fmt: skip
+        result[at[np.argsort(by, kind="stable")[:8]]] = True
+    return result
+
+
+def unjudged(draws: range) -> None:
+    """Print nDCG@10 of whole test queries, by what unjudged rows of the training queries count as."""
+    treatments = ("missing", "irrelevant", "pooled", "auto")
+    names = [name for name in (*DEVELOPMENT, *JUDGING) if len(np.unique(collection(name).qid)) >= 40]
+    cases = [(draw, size, name, kind) for draw in draws for size in (20, 8) for name in names for kind in KINDS]
+    values = defaultdict(list)
+    for draw, size, name, kind in cases:
+        train, test = split(collection(name), size, draw)
+        y = np.where(judged_part(kind, train, np.random.default_rng(draw)), train.y, np.nan)
+        row = []
+        for treatment in treatments:
+            model = AutoRanker(unjudged=treatment, candidates=["linear", "linear-strong", "gaussian"], random_state=0)
+            try:
+                scores = model.fit(train.X, y, qid=train.qid).predict(test.X)
+            except InputError:  # no relevant row, or no pair
+                break
+            row.append(float(evaluate(test.y, scores, test.qid, "nDCG@10")["nDCG@10"].mean))
+        if len(row) == len(treatments):
+            values[kind].append(row)
+    print(f"| judged | cases | {' | '.join(treatments)} | best of three |\n|---|---:|---:|---:|---:|---:|---:|")
+    for kind in (*KINDS, "all"):
+        part = np.array(values[kind] if kind in values else np.concatenate(list(values.values())))
+        means = [*part.mean(axis=0), part[:, :3].max(axis=1).mean()]
+        print(f"| {kind} | {len(part)} | {' | '.join(f'{mean:.4f}' for mean in means)} |")
+
+
+KINDS = ("column", "two", "noisy", "random")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scores", type=Path, help="folder of stored scores")
     parser.add_argument("--draws", type=int, nargs=2, default=(0, 5), help="first draw, and one past the last")
     parser.add_argument("--sizes", nargs="*", default=list(SIZES), help="numbers of judged queries")
     parser.add_argument("--more", action="store_true", help="also store and compare what was tried without gain")
+    parser.add_argument("--unjudged", action="store_true", help="compare treatments of unjudged rows instead")
     parser.add_argument("--collections", action="store_true", help="print a row for each collection instead")
     chosen = parser.parse_args()
+    if chosen.unjudged:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            unjudged(range(*chosen.draws))
+        return
     chosen.scores.mkdir(exist_ok=True)
     draws = []
     for draw in range(*chosen.draws):

@@ -78,7 +78,7 @@ L = TypeVar("L", bound=Estimator)
 LIGHTGBM_ARGUMENTS = {
     "init_score": "pass it as prior, to fit and to predict",
     "callbacks": "only LambdaRank(scorer='trees') calls them",
-    "eval_at": "set metric='nDCG@10'",
+    "eval_at": "only LambdaRank takes it",
     "eval_metric": "set metric='nDCG@10'",
     "eval_names": "there is one eval_set, whose errors are validation_errors_",
     "categorical_feature": "encode categories as columns of 0 and 1, by pandas.get_dummies(X)",

@@ -34,6 +34,7 @@ from corank.models.lambdarank.check import LambdaCheck as LambdaCheck
 from corank.models.lambdarank.check import check_lambda as check_lambda
 from corank.models.lambdarank.lambdarank import LambdaRank as LambdaRank
 from corank.models.lambdarank.lambdas import Lambda as Lambda
+from corank.models.lambdarank.lgbm import LGBMRanker as LGBMRanker
 from corank.models.lambdarank.terms import LAMBDAS as LAMBDAS
 from corank.models.lambdarank.terms import Term as Term
 from corank.models.lambdarank.tree_ensemble import TreeEnsemble as TreeEnsemble

@@ -12,11 +12,11 @@ def test_means_are_those_of_judged_and_pseudo_queries_together():
     rng = np.random.default_rng(0)
     values = {"a": rng.random(7), "b": rng.random(7), "c": rng.random(7)}
     offsets = {"a": 0.1, "b": -0.02}
-    found = Expectation.of(values, offsets)
+    found = Expectation.of(values, offsets, 8.0)
     b = np.array([0.1, -0.02, 0.0]) - 0.08 / 3
     everything = np.column_stack(list(values.values()))
-    # κ further rows, each the mean of all methods plus b
-    pseudo = np.tile(everything.mean() + b, (round(PSEUDO), 1))
+    # 8 further rows, each the mean of all methods plus b
+    pseudo = np.tile(everything.mean() + b, (8, 1))
     np.testing.assert_allclose(found.means, np.concatenate([everything, pseudo]).mean(axis=0))
     assert found.difference("a", "c") == pytest.approx(found.means[0] - found.means[2])
 

@@ -275,6 +275,7 @@ class LambdaRank(Ranker):
         prior: ArrayLike | None = None,
         eval_set: Any = None,
         eval_group: Any = None,
+        eval_at: Any = None,
         callbacks: Any = None,
         group: ArrayLike | None = None,
     ) -> Self:
@@ -290,6 +291,8 @@ class LambdaRank(Ranker):
             has one. LightGBM's list [(X, y)] is read with `eval_group`.
         eval_group : list of one array, optional
             LightGBM's sizes of the queries of `eval_set`.
+        eval_at : int or list of int, optional
+            LightGBM's depth of nDCG on `eval_set`; of several, the first. `metric` has precedence.
         callbacks : list of callables, optional
             LightGBM's callbacks, such as ``lightgbm.early_stopping(5)``; with trees only.
         group : array-like of int, optional
@@ -309,7 +312,9 @@ class LambdaRank(Ranker):
         inputs, weights = (X, y, qid_of_index(X, qid), pairs), (sample_weight, pair_weight)
         if callbacks and self.scorer != "trees":
             raise InputError(f"callbacks were given, but scorer is {self.scorer!r}; set scorer='trees'.")
-        more = {name: value for name, value in (("eval_set", eval_set), ("callbacks", callbacks)) if value is not None}
+        depth = None if eval_at is None else int(np.ravel(eval_at)[0])
+        given = (("eval_set", eval_set), ("callbacks", callbacks), ("depth", depth))
+        more: dict[str, Any] = {name: value for name, value in given if value is not None}
         fit = partial(self._fit, **more) if more else None
         return self._learn(inputs, weights, prior, continues=self._continues, fit=fit, holds_out=eval_set is None)
 
@@ -462,8 +467,9 @@ class LambdaRank(Ranker):
         eval_set: Any = None,
         continues: bool | None = None,
         callbacks: Any = (),
+        depth: int | None = None,
     ) -> FittedLambdaRank:
-        metric = self.metric or self._lambda.metric
+        metric = self.metric or (self._lambda.metric if depth is None else f"nDCG@{depth}")
         validation = None
         if eval_set is not None:
             validation = ValidationRows.of_eval_set(eval_set, data, metric, keeps_missing=self._missing == "keep")

@@ -12,6 +12,7 @@ from scipy import sparse
 import corank
 from corank import LambdaRank, make_ranking
 from corank.errors import InputError, UsageWarning
+from corank.models import LGBMRanker
 from corank.models.lambdarank.trees import DEFAULTS
 
 PROBLEM = make_ranking(60, 12, random_state=0)
@@ -163,7 +164,7 @@ def test_names_of_lightgbm_are_those_of_corank():
     for wrong, word in (
         ({"init_score": y}, "prior"),
         ({"categorical_feature": [0]}, "get_dummies"),
-        ({"eval_at": 5}, "metric"),
+        ({"eval_metric": "map"}, "metric"),
     ):
         with pytest.raises(TypeError, match=word):
             LambdaRank(scorer="trees").fit(X, y, group=sizes, **wrong)
@@ -175,6 +176,34 @@ def test_names_of_lightgbm_are_those_of_corank():
             LambdaRank(**parameters).fit(X, y, group=sizes)
     with pytest.raises(InputError, match="eval_group"):
         LambdaRank(scorer="trees").fit(X, y, group=sizes, eval_set=[held])
+
+
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+def test_a_script_for_lightgbm_runs_with_another_import():
+    """The same calls give a model of LightGBM, and a model of corank with these parameters."""
+    train, held, seen = QID < 30, QID >= 30, {}
+    parameters = {
+        "objective": "lambdarank", "metric": "ndcg", "n_estimators": 30, "learning_rate": 0.2, "num_leaves": 6,
+        "min_child_samples": 4, "random_state": 0, "verbose": -1, "n_jobs": 1,
+    }  # fmt: skip
+    order = np.argsort(QID, kind="stable")
+    first, last = order[train[order]], order[held[order]]
+    sizes = [np.unique(QID[rows], return_counts=True)[1] for rows in (first, last)]
+    for kind in (lightgbm.LGBMRanker, LGBMRanker):
+        model = kind(**parameters).fit(
+            X[first], Y[first], group=sizes[0], eval_set=[(X[last], Y[last])], eval_group=[sizes[1]], eval_at=[5],
+            callbacks=[lightgbm.early_stopping(5, verbose=False), lightgbm.record_evaluation(seen)],
+        )  # fmt: skip
+        assert model.predict(X).shape == (len(Y),)
+        assert 0 < model.best_iteration_ <= 30
+    own = LambdaRank(
+        scorer="trees", n_steps=30, eta0=0.2, metric="nDCG@5", random_state=0,
+        tree_params={"min_child_samples": 4, "num_leaves": 6},
+    ).fit(X[train], Y[train], qid=QID[train], eval_set=(X[held], Y[held], QID[held]),
+          callbacks=[lightgbm.early_stopping(5, verbose=False)])  # fmt: skip
+    np.testing.assert_array_equal(model.predict(X), own.predict(X))
+    with pytest.raises(InputError, match="objective is 'rank_xendcg'"):
+        LGBMRanker(objective="rank_xendcg")
 
 
 def test_callbacks_of_lightgbm_see_the_validation_metric_of_every_tree():

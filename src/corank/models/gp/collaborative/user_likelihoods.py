@@ -69,9 +69,7 @@ class ThresholdPrior(Part):
     """The prior of users' thresholds."""
 
     _shapes: ClassVar[Shapes] = {"mean": ("thresholds",), "var": ("thresholds",)}
-    _relations: ClassVar[Relations] = {
-        "var is positive": lambda p: (p.var > 0.0).all(),
-    }
+    _relations: ClassVar[Relations] = {"var is positive": lambda p: (p.var > 0.0).all()}
 
     mean: Floats  # mean, var (r − 1,): of b_1 and the logarithms of the gaps
     var: Floats

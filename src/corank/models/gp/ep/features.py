@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from corank.base.kernels.basis import Basis, FeatureMap, auto_basis
+from corank.base.kernels.basis import Basis, FeatureMap, auto_basis, choose_basis
 from corank.base.kernels.views import View
 from corank.models.gp.ep.items import DistinctRows
 from corank.models.gp.ep.propagation import RANK, Sites, root_of
@@ -76,9 +76,14 @@ def graph_columns(K: Floats, L: Any) -> tuple[Floats, Floats, Integers]:
     return R, np.eye(R.shape[1]) + R.T @ (L @ R), pivots
 
 
-def basis_size(n_basis: int | str | None, size: int) -> int | None:
-    """Return the number of basis rows; None for all rows."""
-    return auto_basis(n_basis, size, most=AUTO_BASIS, n_auto=AUTO_BASIS)
+def basis_of(model: Any, view: View, X: Any, size: int, candidates: Integers, rng: np.random.Generator) -> Basis | None:
+    """The basis of a model by its parameters, None for all rows; size: rows or answers that determine the cost."""
+    n_basis = None
+    if isinstance(model.basis, str):
+        n_basis = auto_basis(model.n_basis, size, most=AUTO_BASIS, n_auto=AUTO_BASIS)
+        if n_basis is None:
+            return None
+    return Basis.of(view, X, choose_basis(view, X, candidates, n_basis, model.basis, rng))
 
 
 def basis_features(basis: Basis, view: View, X: Any) -> FeatureMap:

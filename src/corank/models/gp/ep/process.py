@@ -262,9 +262,7 @@ def _blocks(phi: FeatureMap, rows: Any) -> Iterator[tuple[slice, Floats, Floats]
 class ProcessRanker(Ranker):
     """Base class of rankers whose scores are a linear function of a posterior Gaussian process."""
 
-    _predictions: ClassVar[Predictions] = {
-        "predict": lambda model, X: model.predict(X, return_std=True)[1],
-    }
+    _predictions: ClassVar[Predictions] = {"predict": lambda model, X: model.predict(X, return_std=True)[1]}
 
     process_: PosteriorProcess | ProcessMixture
 

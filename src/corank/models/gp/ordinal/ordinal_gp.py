@@ -26,13 +26,13 @@ from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis, choose_basis, require_choice
+from corank.base.kernels.basis import require_choice
 from corank.base.kernels.views import View
 from corank.core.threads import blas_threads_for
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes, is_ascending
-from corank.models.gp.ep.features import basis_features, basis_size, exact, on_basis
+from corank.models.gp.ep.features import basis_features, basis_of, exact, on_basis
 from corank.models.gp.ep.items import DistinctRows
 from corank.models.gp.ep.likelihoods import IntervalProbability
 from corank.models.gp.ep.process import PosteriorProcess, ProcessRanker
@@ -229,7 +229,7 @@ class OrdinalGP(ProcessRanker):
         is_ordinal = self.likelihood == "ordinal"
         grades = OrdinalGrades.of(data, items, levels) if is_ordinal else GaussianGrades.of(data, items)
         view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
-        basis = self._basis(view, data, len(items), for_basis)
+        basis = basis_of(self, view, data.X, len(items), data.scored_rows, for_basis)
         view, sigma, free, calls = fit_hyperparameters(
             view, items, grades, self.sigma, max_grades=None if basis is None else _MAX_GRADES, learn=self.learn,
             n_restarts=self.n_restarts, rng=for_learning,
@@ -281,13 +281,6 @@ class OrdinalGP(ProcessRanker):
         tags = super().__sklearn_tags__()
         tags.classifier_tags = ClassifierTags()  # required by scikit-learn of estimators with predict_proba
         return tags
-
-    def _basis(self, view: View, data: RankingData, size: int, rng: np.random.Generator) -> Basis | None:
-        """The basis; None for all rows. size: number of distinct rows."""
-        n_basis = basis_size(self.n_basis, size) if isinstance(self.basis, str) else None
-        if n_basis is None and isinstance(self.basis, str):
-            return None
-        return Basis.of(view, data.X, choose_basis(view, data.X, data.scored_rows, n_basis, self.basis, rng))
 
 
 def chosen_level(shares: Floats, by: str) -> NDArray[np.int64]:

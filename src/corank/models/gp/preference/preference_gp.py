@@ -30,7 +30,7 @@ from corank.base.contract import MISSING, check_parameters, install, kept_column
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import ARDKernel, GaussianKernel, Kernel, as_kernel
-from corank.base.kernels.basis import Basis, choose_basis, require_choice
+from corank.base.kernels.basis import require_choice
 from corank.base.kernels.views import View
 from corank.core.threads import blas_threads_for
 from corank.data.inputs import as_pairs, as_weights
@@ -40,7 +40,7 @@ from corank.fitted import Relations, Shapes, are_below
 from corank.models.gp.ep.features import (
     PriorFeatures,
     basis_features,
-    basis_size,
+    basis_of,
     exact,
     on_basis,
     on_graph,
@@ -268,7 +268,8 @@ class PreferenceGP(PreferencePosterior):
             L = self.graph_weight * items.laplacian(view, self.graph_neighbors)
         sites = self._sites(answers)
         size = len(items) if L is not None else min(len(sites.compacted()[0]), len(sites))
-        basis = self._basis(view, data, size, for_basis)
+        candidates = np.flatnonzero(has_weight) if L is not None else data.scored_rows
+        basis = basis_of(self, view, data.X, size, candidates, for_basis)
         families: list[tuple[list[Candidate], float]] = []
         n_calls = 0
         for entry in views:
@@ -291,13 +292,7 @@ class PreferenceGP(PreferencePosterior):
         return _fitted(parts, n_calls, rows=items, sites=sites, graph=L, is_exact=basis is None)
 
     def _candidates(
-        self,
-        view: View,
-        items: DistinctRows,
-        answers: WeightedPairs,
-        L: Any,
-        is_exact: bool,
-        rng: np.random.Generator,
+        self, view: View, items: DistinctRows, answers: WeightedPairs, L: Any, is_exact: bool, rng: np.random.Generator
     ) -> tuple[list[tuple[list[Candidate], float]], int]:
         """Kernels and noises to average over with logarithms of weights (`nodes`), and the number of evaluations."""
         if self.sigma is not None and not self.learn:
@@ -430,15 +425,6 @@ class PreferenceGP(PreferencePosterior):
             np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
         )
         return rows, weight
-
-    def _basis(self, view: View, data: RankingData, size: int, rng: np.random.Generator) -> Basis | None:
-        """The basis; None for all rows. size: number of rows or answers that determines the cost."""
-        n_basis = basis_size(self.n_basis, size) if isinstance(self.basis, str) else None
-        if n_basis is None and isinstance(self.basis, str):
-            return None
-        present = np.arange(data.n_rows) if data.weights is None else np.flatnonzero(data.weights > 0.0)
-        candidates = present if self.graph_neighbors is not None else data.scored_rows
-        return Basis.of(view, data.X, choose_basis(view, data.X, candidates, n_basis, self.basis, rng))
 
 
 @dataclass(frozen=True, eq=False)
