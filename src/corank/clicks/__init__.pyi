@@ -1,5 +1,8 @@
+from corank.clicks.bias import ClickPairs as ClickPairs
 from corank.clicks.bias import PositionBias as PositionBias
+from corank.clicks.bias import click_pairs as click_pairs
 from corank.clicks.bias import position_bias as position_bias
+from corank.clicks.bias import propensities as propensities
 from corank.clicks.click_models import CLICK_MODELS as CLICK_MODELS
 from corank.clicks.click_models import CascadeClicks as CascadeClicks
 from corank.clicks.click_models import ClickModel as ClickModel
@@ -15,9 +18,6 @@ from corank.clicks.interleaving import Probabilistic as Probabilistic
 from corank.clicks.interleaving import TeamDraft as TeamDraft
 from corank.clicks.offline import Replay as Replay
 from corank.clicks.offline import replay as replay
-from corank.clicks.pairs import ClickPairs as ClickPairs
-from corank.clicks.pairs import click_pairs as click_pairs
-from corank.clicks.pairs import propensities as propensities
 from corank.clicks.pairwise import PDGD as PDGD
 from corank.clicks.pairwise import PairwiseEpsilonGreedy as PairwiseEpsilonGreedy
 from corank.clicks.ranker import Impression as Impression

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.clicks.bias import PositionBias
-from corank.clicks.pairs import propensities
+from corank.clicks.bias import PositionBias, propensities
 from corank.data.inputs import as_numbers
 from corank.data.io.click_log import ClickLog
 from corank.data.queries import Queries

@@ -22,9 +22,9 @@ from corank.metrics.conventions import Convention as Convention
 from corank.metrics.evaluation import Evaluation as Evaluation
 from corank.metrics.evaluation import evaluate as evaluate
 from corank.metrics.evaluation import evaluate_run as evaluate_run
-from corank.metrics.measure import BoundMetric as BoundMetric
-from corank.metrics.measure import Metric as Metric
-from corank.metrics.measure import MetricResult as MetricResult
+from corank.metrics.judgements import BoundMetric as BoundMetric
+from corank.metrics.judgements import Metric as Metric
+from corank.metrics.judgements import MetricResult as MetricResult
 from corank.metrics.measures import auc as auc
 from corank.metrics.measures import average_precision as average_precision
 from corank.metrics.measures import bpref as bpref

@@ -17,8 +17,7 @@ from corank.data.io.trec import Qrels, Run, join_run, qrels_of, read_qrels, read
 from corank.data.queries import Queries
 from corank.errors import InputError, import_extra
 from corank.metrics.conventions import Convention, find_convention
-from corank.metrics.judgements import Judgements
-from corank.metrics.measure import BoundMetric, MetricResult
+from corank.metrics.judgements import BoundMetric, Judgements, MetricResult
 from corank.metrics.names import parse_metric
 from corank.tables import ReportTable
 

@@ -29,8 +29,7 @@ from corank.core.lists.ranked import (
 )
 from corank.core.pairs.inversions import pair_losses
 from corank.errors import InputError
-from corank.metrics.judgements import Judgements, PerQuery, ratio
-from corank.metrics.measure import measure
+from corank.metrics.judgements import Judgements, PerQuery, measure, ratio
 
 Floats = NDArray[np.float64]
 

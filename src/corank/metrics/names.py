@@ -14,8 +14,7 @@ from corank.data.routing import how_to_pass_qid, predict_with_qid
 from corank.errors import InputError, closest, suggest_names
 from corank.metrics import measures
 from corank.metrics.conventions import Convention, find_convention
-from corank.metrics.judgements import Judgements
-from corank.metrics.measure import BoundMetric, Metric
+from corank.metrics.judgements import BoundMetric, Judgements, Metric
 
 METRICS: dict[str, Metric] = {
     measure.name: measure for measure in vars(measures).values() if isinstance(measure, Metric)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.errors import InputError, suggest_names, warn
 from corank.metrics.evaluation import Evaluation
-from corank.metrics.measure import MetricResult
+from corank.metrics.judgements import MetricResult
 from corank.parameters import check_values, having, rng_of, seed
 from corank.tables import ReportTable
 
