@@ -29,7 +29,7 @@ from corank.fitted import PARTS, Part
 BASES = frozenset(
     f"corank.{name}"
     for name in (
-        "base.base.Ranker", "base.landmarks.Landmarks", "base.query_scaler.QueryScaler", "base.smooth.NeighborSmoother",
+        "base.base.Ranker", "base.smooth.NeighborSmoother", "base.transformers.Landmarks", "base.transformers.QueryScaler",
         "models.labels.ranker.LabelRanker", "text.link_learn.LinkLearn",
     )
 )  # fmt: skip
