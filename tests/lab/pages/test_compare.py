@@ -21,7 +21,7 @@ HOSTILE = (
 )
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def store(request, tmp_path):
     with open_new(request.param, tmp_path) as opened:
         yield opened
