@@ -249,7 +249,7 @@ WRITING = {
     "corank/data/io/trec.py", "corank/data/io/write_frames.py",
     "corank/deploy/export/export.py", "corank/deploy/export/fusion/export.py", "corank/deploy/persist/files.py",
     "corank/models/fusion/definition.py",
-    "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/export.py", "corank_lab/cli/demo.py",
+    "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/history.py", "corank_lab/cli/demo.py",
     "corank_lab/cli/screening/results.py", "corank_lab/cli/serve.py",
     "corank_lab/preferences/ranking.py", "corank_lab/records/writer.py",
     "corank_lab/screening/report.py", "corank_lab/screening/simulate.py",
@@ -267,6 +267,6 @@ def test_every_module_that_writes_is_known_here():
     # an archive is made in a temporary folder, and sent; tests of damaged databases and of Ctrl-C call recover
     others = {
         "corank/comparison/problem.py", "corank/data/durable/atomic.py", "corank/data/io/stores.py",
-        "corank_lab/database/backends.py", "corank_lab/pages/screening_results.py",
+        "corank_lab/database/transfer.py", "corank_lab/pages/screening_results.py",
     }  # fmt: skip
     assert found - others == WRITING
