@@ -103,7 +103,7 @@ def baselines(records: Records, views: Views, seed: int) -> dict[str, ScreeningR
     """Orders without learning: by similarity of the text to the relevant record of the start, and at random."""
     y = records.labels == 1
     start = start_pair(y, seed)
-    likeness = np.asarray((views.text @ views.text[start[0]].T).todense()).ravel()
+    likeness = views.text_times(views.text_of([start[0]]))
     others = np.setdiff1d(np.arange(len(y)), start)
     similar = others[np.argsort(-likeness[others], kind="stable")]
     shuffled = np.random.default_rng([seed, 1]).permutation(others)

@@ -19,8 +19,8 @@ from corank_lab.preferences.ranking import Ranking, agreement, write_ranking
 from corank_lab.records.records import Records
 from corank_lab.records.writer import write_records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
-from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.team import ScreeningJournal
 from fuzz.format import Format, Wrong
 from fuzz.mutations import ODD_BYTES, ODD_VALUES, mutate, mutate_json
 

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corank.base.transformers import Landmarks
+from corank.choices import Conversion, RankingLoss, Targets
 from corank.models.labels import (
     AutoLabelRanker,
     CalibratedLabelRanker,
@@ -26,7 +27,6 @@ from corank.models.labels import (
     top_positions,
 )
 from corank.models.labels.ranker import ranking
-from corank.parameters import Conversion, RankingLoss, Targets
 
 Floats = NDArray[np.float64]
 

@@ -14,6 +14,7 @@ from corank.base.kernels import as_kernel
 from corank.base.kernels.kernel import require_similarities
 from corank.base.kernels.views import View
 from corank.base.pairs.losses import query_factors
+from corank.choices import Fitting, QueryWeight
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries
@@ -21,7 +22,7 @@ from corank.errors import InputError
 from corank.memory import require_memory
 from corank.models.pursuit import RankingPursuit
 from corank.models.pursuit.path import as_n_terms
-from corank.parameters import Fitting, QueryWeight, check_values, rng_of
+from corank.parameters import check_values, rng_of
 from experiments.ranking_pursuit.many_kernels import BACK, BASIC, PRE, SmallProblems, pursue_many, score_many
 
 Floats = NDArray[np.float64]

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base.pairs.losses import query_factors
+from corank.choices import QueryWeight, Residual
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.models.pursuit import CoRankingPursuit
 from corank.models.pursuit.path import as_n_terms
-from corank.parameters import QueryWeight, Residual, check_values
+from corank.parameters import check_values
 from experiments.ranking_pursuit.many import LEAST, Floats, as_items, catalogue_gram, scores_by_problem
 from experiments.ranking_pursuit.many_views_kernels import SmallTwoViewProblems, copursue_many, coscore_many
 

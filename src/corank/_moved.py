@@ -63,7 +63,7 @@ _GONE = {
     "evaluate_parts rank_parts": "use corank.deploy.predict_parts, and corank.evaluate on its scores",
     "fit_trees": "use lightgbm.DaskLGBMRanker",
     "plot_lambda": "print corank.models.check_lambda(...) instead",
-    "potential lambda_cost": "corank.models.check_lambda(...) says whether there is a cost",
+    "potential lambda_cost": "use corank.models.check_lambda(...), which says whether there is a cost",
 }
 GONE = {name: sentence for names, sentence in _GONE.items() for name in names.split()}
 """Names that were removed in 0.3, and what to do instead."""

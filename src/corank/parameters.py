@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -104,38 +104,3 @@ def rng_of(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     return np.random.default_rng(random_state)
-
-
-LossName = Literal["hinge", "logistic", "squared", "squared_hinge"]
-QueryWeight = Literal["pairs", "equal", "rows"]
-Draw = Literal["pairs", "rows"]
-Solver = Literal["auto", "sgd", "exact"]
-Rate = Literal["pegasos", "constant", "sqrt", "adagrad"]
-Scorer = Literal["linear", "mlp", "trees"]
-Likelihood = Literal["ordinal", "gaussian"]
-Fitting = Literal["basic", "back", "pre"]
-Residual = Literal["shared", "separate"]
-Missing = Literal["mean", "error"]
-Targets = Literal["auto", "classes", "relevant", "ranks", "top"]
-Conversion = Literal["all", "adjacent"]
-AboveZero = Literal["all", "lowest"]
-RankingLoss = Literal["share", "kendall", "footrule"]
-
-ROW_STRATEGIES = {
-    "uncertain": "Rows whose score is nearest to the border between good and bad",
-    "top": "Rows with the highest score",
-    "representative": "Rows that are most similar to the others and least to judged ones",
-    "random": "Random rows",
-}
-"""Strategies of `corank.base.suggestions`."""
-FUSION_STRATEGIES = {
-    "queries": "Whole queries on which plausible fusions differ most",
-    "sample": "Single documents, drawn in proportion to that difference",
-}
-"""Strategies of `corank.comparison.fusion_suggest`."""
-PAIR_STRATEGIES = {
-    "entropy": "Largest expected decrease of the entropy of f",
-    "bald": "Largest mutual information of the answer and f",
-    "random": "Random pairs",
-}
-"""Strategies of `corank.models.gp.preference.questions`."""

@@ -240,7 +240,7 @@ def test_plots_are_written_like_other_files(tmp_path):
 WRITING = {
     "corank/cli/export.py", "corank/cli/fuse.py",
     "corank/cli/leaderboard.py", "corank/cli/learn/cheap.py",
-    "corank/cli/learn/explain.py", "corank/cli/learn/rank.py",
+"corank/cli/learn/rank.py",
     "corank/cli/learn/scoring.py", "corank/comparison/report.py",
     "corank/comparison/study.py", "corank/comparison/study_report.py", "corank/comparison/workers.py",
     "corank/data/durable/json_lines.py",

@@ -18,8 +18,8 @@ from corank.data.io.items import read_items
 from corank.data.synthetic import make_ranking
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from corank_lab.records.records import read_records
-from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.screening import Screening
+from corank_lab.screening.team import ScreeningJournal
 from helpers.files import files
 
 PROBLEMS = [make_ranking(n, 8, features_per_view=5, random_state=n) for n in (6, 9)]

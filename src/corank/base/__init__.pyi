@@ -5,6 +5,7 @@ from corank.base.calibration import reliability_curve as reliability_curve
 from corank.base.explanation import Explanation as Explanation
 from corank.base.explanation import explain as explain
 from corank.base.kernels.basis import as_doubles as as_doubles
+from corank.base.kernels.kernel import KERNELS as KERNELS
 from corank.base.kernels.kernel import CosineKernel as CosineKernel
 from corank.base.kernels.kernel import Gram as Gram
 from corank.base.kernels.kernel import Kernel as Kernel
@@ -15,7 +16,6 @@ from corank.base.kernels.radial import ARDKernel as ARDKernel
 from corank.base.kernels.radial import ChiSquareKernel as ChiSquareKernel
 from corank.base.kernels.radial import GaussianKernel as GaussianKernel
 from corank.base.kernels.radial import LaplacianKernel as LaplacianKernel
-from corank.base.kernels.views import KERNELS as KERNELS
 from corank.base.kernels.views import CallableKernel as CallableKernel
 from corank.base.kernels.views import PrecomputedKernel as PrecomputedKernel
 from corank.base.kernels.views import View as View

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TypeVar
+from typing import Any, TypeVar, get_args
+
+from corank.choices import AboveZero, Conversion, LossName, Missing, QueryWeight, Targets
+
+
+def _listed(choices: Any) -> str:
+    """Return the values of a type in quotes."""
+    return ", ".join(f'"{name}"' for name in get_args(choices))
+
 
 SHARED = {
-    "above_zero": """
-        above_zero : {"all", "lowest"}
+    "above_zero": f"""
+        above_zero : {{{_listed(AboveZero)}}}
             Which relevant labels must be above the zero point: all of them, or only the lowest one of a top list, as
             in section 3 of the paper. "lowest" was measured to be worse: Kendall's distance of top lists 0.301 against
             0.288 on sushi, 0.087 against 0.082 on synthetic lists.
@@ -17,8 +25,8 @@ SHARED = {
         basis : {"random", "kmeans++"} or array-like of int
             How basis rows are chosen among the training rows, or the numbers of these rows.
     """,
-    "conversion": """
-        conversion : {"all", "adjacent"}
+    "conversion": f"""
+        conversion : {{{_listed(Conversion)}}}
             Which pairs of an order are constraints: all of them, or neighbours only.
     """,
     "early_stopping": """
@@ -44,12 +52,12 @@ SHARED = {
             Whether the kernel's parameters maximise the evidence; otherwise they stay as given, or as set by the median
             distance.
     """,
-    "loss": """
-        loss : {"hinge", "logistic", "squared", "squared_hinge"}
+    "loss": f"""
+        loss : {{{_listed(LossName)}}}
             ℓ, see `corank.base.pairs.losses.Loss`.
     """,
-    "missing": """
-        missing : {"mean", "error"}
+    "missing": f"""
+        missing : {{{_listed(Missing)}}}
             What to do about NaN in X. "mean" fills in the mean of the column over the training rows that have a value,
             and adds an indicator column for each column with missing values, so that `coef_` is longer than a row.
             ``predict`` uses the same means, as it scores each row without query ids, also for columns without missing
@@ -67,8 +75,8 @@ SHARED = {
         n_restarts : int
             Number of further random starting points when hyper-parameters are learnt.
     """,
-    "query_weight": """
-        query_weight : {"pairs", "equal", "rows"}
+    "query_weight": f"""
+        query_weight : {{{_listed(QueryWeight)}}}
             Weight of a query: proportional to its number of pairs, equal, or proportional to its number of rows.
     """,
     "random_state": """
@@ -80,8 +88,8 @@ SHARED = {
             Whether to divide columns by their standard deviation inside queries before learning. `coef_` refers to
             the columns as given.
     """,
-    "targets": """
-        targets : {"auto", "classes", "relevant", "ranks", "top"}
+    "targets": f"""
+        targets : {{{_listed(Targets)}}}
             How to read y: "classes", one per row; "relevant", a table of 0 and 1; "ranks", positions of labels, 1 for
             the best; "top", the same with 0 for irrelevant labels. "auto" distinguishes classes from tables of 0 and
             1. `LabelPreferences` need no `targets`.

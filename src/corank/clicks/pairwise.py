@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from corank.base.docs import shared_parameters
 from corank.base.pairs.losses import LOSSES, Loss
+from corank.choices import LossName
 from corank.clicks.ranker import Impression, OnlineRanker, RngState, Session, kernel_rows
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_lists
 from corank.core.clicks.updates import (
@@ -43,7 +44,7 @@ from corank.core.clicks.updates import (
     show_list,
 )
 from corank.core.pairs.losses import LOGISTIC
-from corank.parameters import LossName, Rules, number, one_of
+from corank.parameters import Rules, number, one_of
 
 Floats = NDArray[np.float64]
 

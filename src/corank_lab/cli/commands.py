@@ -73,7 +73,7 @@ def records(
     matches = read_records(*source)
     fetched = ""
     if references:
-        from corank_lab.records.references import fetch_references
+        from corank_lab.records.openalex import fetch_references
 
         cache = Path(f"{source[0]}.openalex.jsonl")
         result = fetch_references(matches, cache=cache, address=address, mail=mail, key=key)

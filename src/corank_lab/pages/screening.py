@@ -20,11 +20,11 @@ from corank_lab.pages.workspaces import MAX_CHARACTERS, Export, NewProject, Save
 from corank_lab.records.duplicates import find_duplicates, restore_duplicates
 from corank_lab.records.records import Records, read_records, records_from_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
-from corank_lab.screening.journal import RECORDS, records_hash, records_payload
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import similar_records, telling_words
 from corank_lab.screening.screening import N_AHEAD, Screening
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STOPPING_RULES, removed_sentence
+from corank_lab.screening.team import RECORDS, records_hash, records_payload
 
 MAX_REASONS = 9
 N_TELLING = 30

@@ -17,11 +17,10 @@ from corank_lab.pages.workspaces import Export
 from corank_lab.records.writer import EXCEL
 from corank_lab.screening.certificate import certificate_bytes, make_certificate
 from corank_lab.screening.export import export_screening
-from corank_lab.screening.journal import RECORDS
 from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph, screening_agreement
 from corank_lab.screening.prisma import flow_diagram
 from corank_lab.screening.report import certificate_page, screening_facts, settled_answers, table_csv
-from corank_lab.screening.team import KNOWN
+from corank_lab.screening.team import KNOWN, RECORDS
 
 if TYPE_CHECKING:
     from corank_lab.pages.screening import ScreenWorkspace

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from corank_lab.records.records import Records, load_review, read_records
 from corank_lab.screening.answers import ScreeningAnswers, combine, find_conflicts
-from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.screening import Screening
 from corank_lab.screening.simulate import ScreeningReplay, simulate
 from corank_lab.screening.stopping import STOPPING_RULES, RecallEstimate
 from corank_lab.screening.stopping.forecast import ScreeningProgress
+from corank_lab.screening.team import ScreeningJournal
 from corank_lab.screening.views import make_views
 
 __all__ = [

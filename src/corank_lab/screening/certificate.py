@@ -22,11 +22,11 @@ from corank_lab.database.journal import parse_lines
 from corank_lab.records.duplicates import find_duplicates
 from corank_lab.records.records import Records, read_records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine
-from corank_lab.screening.journal import read_logs
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.stopping.forecast import advice_sentence
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.urns import RandomSample, p_by_betting, percent, proof_sentence
+from corank_lab.screening.team import read_logs
 
 KIND, FORMAT = "corank screening certificate", 2
 PARTS = ("rule", "records", "answers", "reading", "sample", "result")

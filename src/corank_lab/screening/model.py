@@ -140,7 +140,7 @@ def telling_words(
     terms = {word: number[word] for word in dict.fromkeys(split_words(text.lower())) if word in number}
     if not (chosen.any() and (~chosen).any() and terms):
         return []
-    rows = views.text[np.array(judged)][:, list(terms.values())]
+    rows = views.text_of(np.array(judged))[:, list(terms.values())]
     weights = np.asarray(rows[chosen].mean(axis=0) - rows[~chosen].mean(axis=0)).ravel()
     order = np.argsort(-np.abs(weights), kind="stable")[:n].tolist()
     words = list(terms)
@@ -149,7 +149,7 @@ def telling_words(
 
 def similar_records(views: Views, record: int, *, n: int) -> list[int]:
     """Return the records with the most similar text, of which a record may be a duplicate."""
-    cosines = (views.text @ views.text[record].T).toarray().ravel()
+    cosines = views.text_times(views.text_of([record]))
     cosines[record] = -1.0
     order = np.argsort(-cosines, kind="stable")[:n]
     return [number for number in order.tolist() if cosines[number] > 0]

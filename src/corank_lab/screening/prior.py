@@ -73,7 +73,7 @@ def review_scores(reviews: Records, views: Views) -> Floats:
         )
     old = views.vocabulary.rows([f"{reviews.titles[row]} {reviews.abstracts[row]}" for row in rows.tolist()])
     a = solve(lambda x: old @ (old.T @ x) + x.sum(), PENALTY / weights(target), target, np.zeros(len(rows)))
-    return np.asarray(views.text @ (old.T @ a))
+    return views.text_times(old.T @ a).astype(np.float64)
 
 
 def column_scores(records: Records, column: str) -> Floats:

@@ -20,14 +20,13 @@ from corank.parameters import is_integer
 from corank_lab.database.database import ANY_NUMBER, ClaimableItem
 from corank_lab.records.records import Records
 from corank_lab.screening.answers import ScreeningEntry, prior_entries
-from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel, choose_first
 from corank_lab.screening.prior import Prior
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress, advice_sentence
 from corank_lab.screening.stopping.urns import RandomSample, draw_order, richness_sentence
-from corank_lab.screening.team import OpenRecord, TeamAnswers
+from corank_lab.screening.team import OpenRecord, ScreeningJournal, TeamAnswers
 from corank_lab.screening.views import Views, make_views
 
 N_AHEAD = 64

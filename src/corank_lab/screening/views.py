@@ -61,8 +61,8 @@ class RecordRows:
 class Views(RecordRows):
     """All records of a collection."""
 
-    text: Any  # tf-idf rows of words and word pairs
-    vocabulary: TfidfVocabulary  # makes such rows of other texts
+    vocabulary: TfidfVocabulary  # makes tf-idf rows of other texts
+    root: float  # factor of the tf-idf rows, which are the first columns of `sparse`
     kernel: Rows | None  # kernel of all records, or None if they are more than `MAX_KERNEL`
 
     @cached_property
@@ -72,8 +72,22 @@ class Views(RecordRows):
 
     def likeness(self, topic: str) -> Rows:
         """Compare a description with every record."""
-        cosines: Rows = (self.text @ self.vocabulary.rows([topic]).T).toarray().ravel()
-        return cosines
+        return self.text_times(self.vocabulary.rows([topic]))
+
+    def text_of(self, rows: Any) -> Any:
+        """Return the tf-idf rows of some records."""
+        return self.sparse[rows][:, : self.n_terms] / self.root
+
+    def text_times(self, text: Any) -> Rows:
+        """Multiply the tf-idf rows of all records by one row; there is no copy of them."""
+        dense = np.zeros(self.sparse.shape[1], dtype=np.float32)
+        dense[: self.n_terms] = text.toarray().ravel() if sparse.issparse(text) else text
+        return np.asarray((self.sparse @ dense) / np.float32(self.root))
+
+    @property
+    def n_terms(self) -> int:
+        """Number of words and word pairs."""
+        return len(self.vocabulary.weights)
 
 
 def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
@@ -85,22 +99,20 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
             f"the titles and abstracts of the {len(records)} records have no word that distinguishes them; check the "
             "columns, or pass more records."
         )
-    shared, own = text, _missing(text)
+    shared, own, root = text, _missing(text), 1.0
     if any(records.references):
         views = [(text, own), *(_shared(rows) for rows in reference_views(records))]
         shares = np.array([TEXT, LINKS, REFERENCES], dtype=np.float32)
         shared = sparse.hstack([rows for rows, _ in views], format="csr")
-        begin = 0
-        for (rows, _), root in zip(views, np.sqrt(shares), strict=True):  # in place, to save memory
-            end = begin + rows.shape[1]
-            shared.data[(begin <= shared.indices) & (shared.indices < end)] *= root
-            begin = end
+        ends, root = np.cumsum([rows.shape[1] for rows, _ in views]), float(np.sqrt(TEXT))
         own = shares @ np.array([alone for _, alone in views])
+        del views, text
+        shared.data *= np.sqrt(shares)[np.searchsorted(ends, shared.indices, side="right").astype(np.int8)]
     kernel = None
     if len(records) <= max_kernel:
         kernel = (shared @ shared.T).toarray() + np.float32(LEVEL)
         kernel[np.diag_indices(len(records))] += own
-    return Views(shared, own, text, vocabulary, kernel)
+    return Views(shared, own, vocabulary, root, kernel)
 
 
 def reference_views(records: Records) -> tuple[Any, Any]:
@@ -196,15 +208,17 @@ class TfidfVocabulary:
 
         squares = np.zeros(n)
         first, second, i = _neighbours(words, ends)
-        kept: list[tuple[Numbers, Floats, Numbers, Integers, Integers]] = []
+        kept: list[tuple[Numbers, Floats, Integers, Integers]] = []
         for chosen in _parts(first, n_words):
             codes = first[chosen].astype(np.int64) * n_words + second[chosen]
             kept.append(_count_pairs(codes, i[chosen], squares))
         del first, second, i
-        rows, counts, places, codes, frequency = (np.concatenate(column) for column in _with_offsets(kept))
+        codes, frequency = (np.concatenate([part[column] for part in kept]) for column in (2, 3))
+        rows, counts = (np.concatenate([part[column] for part in kept]) for column in (0, 1))
         kept.clear()
-        pairs = sparse.csr_matrix((counts, (rows, places)), shape=(n, len(codes)))
-        del rows, counts, places
+        ends_of = np.r_[0, np.cumsum(frequency)]
+        pairs = sparse.csc_matrix((counts, rows, ends_of), shape=(n, len(codes))).tocsr()
+        del rows, counts, ends_of
         singles = sparse.csr_matrix((np.ones(len(words), np.float32), words, ends), shape=(n, n_words))
         del words
         singles.sum_duplicates()
@@ -274,8 +288,8 @@ def _parts(first: Numbers, n_words: int) -> Iterator[NDArray[np.intp]]:
         yield np.flatnonzero(parts == part)
 
 
-def _count_pairs(codes: Integers, at: Numbers, squares: Any) -> tuple[Numbers, Floats, Numbers, Integers, Integers]:
-    """Count pairs per text."""
+def _count_pairs(codes: Integers, at: Numbers, squares: Any) -> tuple[Numbers, Floats, Integers, Integers]:
+    """Count pairs per text: rows and counts, column by column, and the codes and sizes of the columns."""
     codes, at = _sorted_pairs(codes, at, len(squares))
     is_new_pair = np.ones(len(codes), dtype=np.bool_)
     is_new_pair[1:] = codes[1:] != codes[:-1]
@@ -287,8 +301,7 @@ def _count_pairs(codes: Integers, at: Numbers, squares: Any) -> tuple[Numbers, F
     frequency = np.diff(begins, append=len(entries))
     is_shared = np.repeat(frequency > 1, frequency)
     np.add.at(squares, rows[~is_shared], (1 + np.log(counts[~is_shared].astype(np.float64))) ** 2)
-    places = (np.cumsum(is_new_pair[entries][is_shared]) - 1).astype(np.int32)
-    return rows[is_shared], counts[is_shared], places, codes[entries[begins[frequency > 1]]], frequency[frequency > 1]
+    return rows[is_shared], counts[is_shared], codes[entries[begins[frequency > 1]]], frequency[frequency > 1]
 
 
 def _sorted_pairs(codes: Integers, at: Numbers, n: int) -> tuple[Integers, Numbers]:
@@ -302,11 +315,3 @@ def _sorted_pairs(codes: Integers, at: Numbers, n: int) -> tuple[Integers, Numbe
     both |= at
     both.sort()
     return both >> shift, (both & ((1 << shift) - 1)).astype(np.int32)
-
-
-def _with_offsets(parts: list[Any]) -> Iterator[list[Any]]:
-    """Columns of the parts, with the numbers of pairs running on from part to part."""
-    offsets = np.cumsum([0, *(len(part[3]) for part in parts)]).tolist()
-    for column in range(5):
-        yield [part[column] + np.int32(offsets[i] if column == 2 else 0) if column == 2 else part[column]
-               for i, part in enumerate(parts)]  # fmt: skip

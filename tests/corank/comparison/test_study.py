@@ -201,7 +201,7 @@ def test_a_budget_leaves_out_methods_and_notes_it(local, made, tmp_path, monkeyp
         "corank.comparison.study",
         "corank.comparison.study",
         "corank.comparison.runner",
-        "comparing_locally",
+        "helpers.local_pool",
     ):
         monkeypatch.setattr(f"{module}.monotonic", lambda: Slow.now)
     models = {"mine": RankRLS(alpha=1.0), "slow": Slow()}

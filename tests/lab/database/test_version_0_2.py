@@ -102,7 +102,7 @@ def test_terminal_and_page_share_answers_and_holds(here):
             assert item not in seen
             seen |= {item, *answered}
     out = here / "log.jsonl"
-    assert "answers of bob, me" in run("screen", "export", works, "-o", out)
+    assert "entries of bob, me" in run("screen", "export", works, "-o", out)
     run("screen", "export", works, "-o", here / "out.csv")
     assert len(read_records(here / "out.csv")) == 12
     # the exported log is all that a verifier needs besides the records

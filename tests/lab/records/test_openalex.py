@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from corank.errors import InputError
+from corank_lab.records.openalex import BATCH, fetch_references
 from corank_lab.records.records import RecordDetails, Records
-from corank_lab.records.references import BATCH, fetch_references
 
 Reply = tuple[int, dict[str, str], bytes] | None
 

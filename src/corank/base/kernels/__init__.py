@@ -1,8 +1,8 @@
 """Kernels and views."""
 
-from corank.base.kernels.kernel import CosineKernel, Gram, Kernel, LinearKernel, PolynomialKernel, SumKernel
+from corank.base.kernels.kernel import KERNELS, CosineKernel, Gram, Kernel, LinearKernel, PolynomialKernel, SumKernel
 from corank.base.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
-from corank.base.kernels.views import KERNELS, CallableKernel, PrecomputedKernel, View, as_kernel
+from corank.base.kernels.views import CallableKernel, PrecomputedKernel, View, as_kernel
 
 __all__ = [
     "KERNELS",

@@ -24,6 +24,10 @@ Floats = NDArray[np.float64]
 _DIAGONAL_BLOCK = 64
 
 
+KERNELS: dict[str, type[Kernel]] = {}
+"""Kernels by the names that the parameter `kernel` takes; a subclass of `Kernel` gives its own."""
+
+
 @dataclass(frozen=True)
 class Kernel(Part, ABC):
     """
@@ -47,6 +51,11 @@ class Kernel(Part, ABC):
     scales_columns: ClassVar[bool] = True
     # whether rows may be arbitrary objects instead of numbers
     takes_objects: ClassVar[bool] = False
+
+    def __init_subclass__(cls, names: tuple[str, ...] = (), **more: Any) -> None:
+        """Register the kernel under its names."""
+        super().__init_subclass__(**more)
+        KERNELS.update(dict.fromkeys(names, cls))
 
     @property
     def theta(self) -> Floats:
@@ -189,7 +198,7 @@ def inverse_root(K: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class LinearKernel(Kernel):
+class LinearKernel(Kernel, names=("linear",)):
     """k(x, z) = x·z."""
 
     is_linear: ClassVar[bool] = True
@@ -203,7 +212,7 @@ class LinearKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class PolynomialKernel(Kernel):
+class PolynomialKernel(Kernel, names=("polynomial",)):
     """k(x, z) = (gamma x·z + coef0)^degree."""
 
     degree: int = 2  # at least 1
@@ -231,7 +240,7 @@ class PolynomialKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class CosineKernel(Kernel):
+class CosineKernel(Kernel, names=("cosine",)):
     """k(x, z) = x·z / (‖x‖ ‖z‖); 0 if a row is zero."""
 
     scales_columns: ClassVar[bool] = False

@@ -109,7 +109,7 @@ class _Radial(Kernel):
 
 
 @dataclass(frozen=True)
-class GaussianKernel(_Radial):
+class GaussianKernel(_Radial, names=("gaussian", "rbf")):
     """
     k(x, z) = exp(−gamma ‖x − z‖²); "median" gamma is 1 / (2σ²), σ twice the median distance.
 
@@ -144,7 +144,7 @@ class GaussianKernel(_Radial):
 
 
 @dataclass(frozen=True)
-class LaplacianKernel(_Radial):
+class LaplacianKernel(_Radial, names=("laplacian",)):
     """
     k(x, z) = exp(−gamma ‖x − z‖₁); "median" gamma is 1 / the median L1 distance.
 
@@ -163,7 +163,7 @@ class LaplacianKernel(_Radial):
 
 
 @dataclass(frozen=True)
-class ChiSquareKernel(_Radial):
+class ChiSquareKernel(_Radial, names=("chi-square",)):
     """
     k(x, z) = exp(−gamma Σ_j (x_j − z_j)²/(x_j + z_j)) for histograms; "median" gamma is 1 / the median sum.
 
@@ -220,7 +220,7 @@ def _squared_distances(X: Any, Z: Any, allowed: float) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class ARDKernel(Kernel):
+class ARDKernel(Kernel, names=("ard",)):
     """
     k(x, z) = exp(−Σ_j gamma_j (x_j − z_j)²): automatic relevance determination (ARD), one width per column.
 

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.kernels.kernel import CosineKernel, Floats, Gram, Kernel, LinearKernel, PolynomialKernel
-from corank.base.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
+from corank.base.kernels.kernel import KERNELS, Floats, Gram, Kernel, LinearKernel
 from corank.core.rows.access import ScaledRows
 from corank.data.column_roles import column_numbers
 from corank.errors import InputError
@@ -68,7 +67,7 @@ class CallableKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class PrecomputedKernel(Kernel):
+class PrecomputedKernel(Kernel, names=("precomputed",)):
     """
     Precomputed similarities: X[i, j] is the similarity of row i to training row j.
 
@@ -102,19 +101,6 @@ class PrecomputedKernel(Kernel):
 
     def _gram(self, X: Any, Z: Any) -> Gram:
         return np.asarray(X[:, Z])
-
-
-KERNELS: dict[str, type[Kernel]] = {
-    "linear": LinearKernel,
-    "polynomial": PolynomialKernel,
-    "gaussian": GaussianKernel,
-    "rbf": GaussianKernel,
-    "ard": ARDKernel,
-    "laplacian": LaplacianKernel,
-    "chi-square": ChiSquareKernel,
-    "cosine": CosineKernel,
-    "precomputed": PrecomputedKernel,
-}
 
 
 def as_kernel(kernel: Any) -> Kernel:

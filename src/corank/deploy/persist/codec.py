@@ -29,8 +29,8 @@ from corank.fitted import PARTS, Part
 BASES = frozenset(
     f"corank.{name}"
     for name in (
-        "base.base.Ranker", "base.landmarks.Landmarks", "base.query_scaler.QueryScaler", "base.smooth.NeighborSmoother",
-        "models.labels.ranker.LabelRanker", "text.link_learn.LinkLearn",
+        "base.base.Ranker", "base.smooth.NeighborSmoother", "base.transformers.Landmarks",
+        "base.transformers.QueryScaler", "models.labels.ranker.LabelRanker", "text.link_learn.LinkLearn",
     )
 )  # fmt: skip
 """Classes of corank that may be built from a file, with their subclasses."""

@@ -23,6 +23,7 @@ from sklearn.model_selection import KFold
 
 from corank.base.docs import shared_parameters
 from corank.base.kernels.basis import as_doubles
+from corank.choices import Targets
 from corank.errors import InputError
 from corank.fitted import Shapes
 from corank.models.labels.batch import StandardizedRows
@@ -32,7 +33,7 @@ from corank.models.labels.neighbors import NeighborLabelRanker, scaled_rows
 from corank.models.labels.online import OnlineLabelRanker
 from corank.models.labels.preferences import LabelPreferences
 from corank.models.labels.ranker import TARGETS, LabelRanker, quality
-from corank.parameters import Rules, Targets, integer, one_of, rng_of, seed
+from corank.parameters import Rules, integer, one_of, rng_of, seed
 
 Floats = NDArray[np.float64]
 

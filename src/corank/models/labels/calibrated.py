@@ -36,6 +36,7 @@ from scipy.special import expit
 from corank.base.contract import install, note_columns
 from corank.base.docs import shared_parameters
 from corank.base.pairs.losses import LOSSES, Loss
+from corank.choices import AboveZero, Conversion, LossName, Targets
 from corank.data.inputs import as_weights
 from corank.data.scoring import score_columns
 from corank.errors import InputError
@@ -47,7 +48,7 @@ from corank.models.labels.batch import (
 )
 from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.models.labels.ranker import TARGETS, LabelRanker, require_finite
-from corank.parameters import AboveZero, Conversion, LossName, Rules, Targets, boolean, integer, none, number, one_of
+from corank.parameters import Rules, boolean, integer, none, number, one_of
 
 Floats = NDArray[np.float64]
 

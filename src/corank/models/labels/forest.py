@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.base.docs import shared_parameters
+from corank.choices import Targets
 from corank.errors import InputError
 from corank.models.labels.neighbors import comparisons, zero_points
 from corank.models.labels.preferences import LabelPreferences
 from corank.models.labels.ranker import TARGETS, LabelRanker
-from corank.parameters import Rules, Targets, integer, one_of, rng_of, seed
+from corank.parameters import Rules, integer, one_of, rng_of, seed
 
 Floats = NDArray[np.float64]
 

@@ -27,13 +27,14 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from corank.base.docs import shared_parameters
 from corank.base.kernels.basis import as_doubles
+from corank.choices import Targets
 from corank.data.scoring import repeat_first
 from corank.errors import InputError
 from corank.fitted import Shapes
 from corank.models.labels.batch import StandardizedRows
 from corank.models.labels.preferences import LabelPreferences
 from corank.models.labels.ranker import TARGETS, LabelRanker, quality
-from corank.parameters import Rules, Targets, boolean, integer, none, one_of
+from corank.parameters import Rules, boolean, integer, none, one_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

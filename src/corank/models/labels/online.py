@@ -28,6 +28,7 @@ from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis, as_doubles
 from corank.base.kernels.kernel import is_precomputed
 from corank.base.kernels.views import View
+from corank.choices import AboveZero, Conversion, RankingLoss, Targets
 from corank.core.labels import online as label_steps
 from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
 from corank.core.rows.access import as_core_rows
@@ -36,20 +37,7 @@ from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.models.labels.ranker import TARGETS, LabelRanker, require_finite
-from corank.parameters import (
-    AboveZero,
-    Conversion,
-    RankingLoss,
-    Rule,
-    Rules,
-    Targets,
-    boolean,
-    integer,
-    none,
-    one_of,
-    rng_of,
-    seed,
-)
+from corank.parameters import Rule, Rules, boolean, integer, none, one_of, rng_of, seed
 from corank.parameters import kernel as a_kernel
 
 Floats = NDArray[np.float64]

@@ -24,6 +24,7 @@ from corank.base.base import Interrupted, Ranker
 from corank.base.contract import MISSING, named_after_y
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
+from corank.choices import Scorer
 from corank.core.rows.access import factors_of
 from corank.data.queries import qid_of_group, qid_of_index
 from corank.data.ranking import RankingData
@@ -50,7 +51,7 @@ from corank.models.lambdarank.training import (
 )
 from corank.models.lambdarank.tree_ensemble import TreeEnsemble
 from corank.models.lambdarank.trees import BoostingResult, boost
-from corank.parameters import Rule, Rules, Scorer, boolean, integer, items, n_jobs, none, number, one_of, seed, text
+from corank.parameters import Rule, Rules, boolean, integer, items, n_jobs, none, number, one_of, seed, text
 
 Floats = NDArray[np.float64]
 

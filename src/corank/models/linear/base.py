@@ -20,6 +20,7 @@ from corank.base.pairs.sampling import DRAWS
 from corank.base.solvers.least_squares import MAX_DENSE, MAX_SUMS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.solution import Range, unit_range
+from corank.choices import Draw, Missing, QueryWeight, Rate, Solver
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import SGDPlan
 from corank.core.rows.access import factors_of, plain
@@ -39,21 +40,7 @@ from corank.models.linear.descent import (
     require_stored,
     train,
 )
-from corank.parameters import (
-    Draw,
-    Missing,
-    QueryWeight,
-    Rate,
-    Rules,
-    Solver,
-    boolean,
-    integer,
-    n_jobs,
-    none,
-    number,
-    one_of,
-    seed,
-)
+from corank.parameters import Rules, boolean, integer, n_jobs, none, number, one_of, seed
 
 Floats = NDArray[np.float64]
 

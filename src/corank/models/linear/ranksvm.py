@@ -33,6 +33,7 @@ from corank.base.kernels.views import View
 from corank.base.pairs.losses import QUERY_WEIGHTS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.smooth_losses import block_of
+from corank.choices import Missing, QueryWeight
 from corank.core.pairs.losses import squared_hinge_loss
 from corank.core.rows.access import factors_of
 from corank.core.threads import cut, n_threads, parallel_map
@@ -40,20 +41,7 @@ from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes
-from corank.parameters import (
-    Missing,
-    QueryWeight,
-    Rules,
-    boolean,
-    integer,
-    kernel,
-    listing,
-    none,
-    number,
-    one_of,
-    seed,
-    text,
-)
+from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, seed, text
 
 Floats = NDArray[np.float64]
 

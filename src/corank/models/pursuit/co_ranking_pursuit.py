@@ -34,6 +34,7 @@ from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.kernels.views import View, kernels_of
+from corank.choices import Residual
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes, is_ascending
@@ -41,7 +42,7 @@ from corank.models.pursuit.coupled import RESIDUALS, CoupledViews, JointStep, co
 from corank.models.pursuit.dictionary import Floats, Target, choose_rows, require_columns, split_views
 from corank.models.pursuit.path import PathValidation, as_n_terms, sum_terms
 from corank.models.pursuit.ranking_pursuit import ROWS, Pursuit
-from corank.parameters import Residual, Rules, integer, items, number, one_of
+from corank.parameters import Rules, integer, items, number, one_of
 from corank.progress import progress
 
 

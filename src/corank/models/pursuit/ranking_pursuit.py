@@ -30,6 +30,7 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.pairs.losses import QUERY_WEIGHTS
+from corank.choices import Fitting, Missing, QueryWeight
 from corank.core.rows.access import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -47,19 +48,7 @@ from corank.models.pursuit.path import (
     steps,
     sum_terms,
 )
-from corank.parameters import (
-    Fitting,
-    Missing,
-    QueryWeight,
-    Rules,
-    boolean,
-    integer,
-    kernel,
-    listing,
-    number,
-    one_of,
-    seed,
-)
+from corank.parameters import Rules, boolean, integer, kernel, listing, number, one_of, seed
 from corank.progress import progress
 
 ROWS = integer(1) | listing

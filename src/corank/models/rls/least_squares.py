@@ -19,6 +19,7 @@ from corank.base.kernels.basis import Basis, FeatureMap, choose_basis, require_c
 from corank.base.kernels.kernel import RANK_TOLERANCE
 from corank.base.kernels.views import View
 from corank.base.pairs.losses import QUERY_WEIGHTS
+from corank.choices import Missing, QueryWeight
 from corank.core.rows.access import ScaledRows
 from corank.data.columns import column_factors
 from corank.data.ranking import RankingData
@@ -28,7 +29,7 @@ from corank.models.rls.frame import ComparedRows
 from corank.models.rls.spectrum import Equations, Ridge
 from corank.models.rls.summary import PairSums
 from corank.models.rls.systems import candidates
-from corank.parameters import Missing, QueryWeight, Rules, boolean, integer, listing, none, number, one_of, rng_of, text
+from corank.parameters import Rules, boolean, integer, listing, none, number, one_of, rng_of, text
 
 Floats = NDArray[np.float64]
 EvaluateRidges = Callable[[list[Ridge], Floats], Floats]

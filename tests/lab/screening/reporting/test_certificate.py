@@ -17,9 +17,9 @@ from corank_lab.screening.certificate import (
     make_certificate,
     verify,
 )
-from corank_lab.screening.journal import read_logs
 from corank_lab.screening.report import certificate_page
 from corank_lab.screening.stopping.urns import SamplePlan, draw_order
+from corank_lab.screening.team import read_logs
 
 SEED = 5
 

@@ -47,8 +47,9 @@ RANK_WHILE_LEARNING = 1e-8
 _BLOCK = 128
 # smallest damping factor
 _LEAST_STEP = 0.01
-# changes below which an oscillation lowers the limit of the steps
-_NEAR = 0.3
+# below this change, an oscillation lowers the limit of the steps, and steps are accelerated (Anderson, 1965) from this
+# many sweeps, by at most this factor
+_NEAR, _MEMORY, _STRIDE = 0.3, 6, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,6 +267,7 @@ def propagate(
     rows, named = _smallest_space(R if precision is None else under(prior, R), sites)
     eye, change = np.eye(rows.shape[1]), np.empty((2, m))
     gap, n_sweeps, last, step, max_step = np.inf, 0, np.inf, 1.0, 1.0
+    history: list[tuple[Floats, Floats]] = []  # sites and their changes in past sweeps
     while gap > tol and n_sweeps < max_sweeps:
         mu, factor, _ = assemble(rows, named, tau, nu, eye)
         means, variances = scalars(rows, named, mu, factor)
@@ -273,10 +275,17 @@ def propagate(
         if size > (1.0 - 0.1 * step) * last:  # shorter steps while sites oscillate
             step = max(0.5 * step, _LEAST_STEP)
             max_step = max(0.7 * max_step, _LEAST_STEP) if gap < _NEAR else max_step
+            history.clear()
         else:
             step, max_step = min(1.4 * step, max_step), min(1.1 * max_step, 1.0)
-        tau, nu, last = np.maximum(tau + step * (change[0] - tau), 0.0), nu + step * (change[1] - nu), size
-        n_sweeps += 1
+        now = np.stack([tau, nu])
+        move = change - now
+        if gap < _NEAR:
+            history = [*history[1 - _MEMORY :], (now, move)]
+            move = _accelerated(history, named.weight * np.stack([variances, np.sqrt(variances)]), step)
+        else:
+            move = step * move
+        tau, nu, last, n_sweeps = np.maximum(tau + move[0], 0.0), nu + move[1], size, n_sweeps + 1
     if gap > tol and not quiet:
         warn(
             f"expectation propagation did not converge in {n_sweeps} sweeps: sites still move by {last:.1e} "
@@ -284,6 +293,20 @@ def propagate(
             ConvergenceWarning,
         )
     return _approximation(R, sites, tau, nu, prior, n_sweeps, gap)
+
+
+def _accelerated(history: list[tuple[Floats, Floats]], unit: Floats, step: float) -> Floats:
+    """The step of Anderson acceleration; the plain damped step if that is much shorter."""
+    now, change = history[-1]
+    if len(history) < 2:
+        return step * change
+    moves, turns = (
+        np.stack([part - old for old in earlier])
+        for part, earlier in zip((now, change), zip(*history[:-1], strict=True), strict=True)
+    )
+    share, *_ = linalg.lstsq((turns * unit).reshape(len(turns), -1).T, (change * unit).ravel(), cond=1e-10)
+    move = step * change - np.tensordot(share, moves + step * turns, 1)
+    return move if np.linalg.norm(unit * move) < _STRIDE * np.linalg.norm(unit * change) else step * change
 
 
 def _smallest_space(R: Floats, sites: Sites) -> tuple[Floats, Sites]:

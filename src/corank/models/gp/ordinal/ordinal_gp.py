@@ -28,6 +28,7 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import require_choice
 from corank.base.kernels.views import View
+from corank.choices import Likelihood
 from corank.core.threads import blas_threads_for
 from corank.data.ranking import RankingData
 from corank.errors import InputError
@@ -38,20 +39,7 @@ from corank.models.gp.ep.likelihoods import IntervalProbability
 from corank.models.gp.ep.process import PosteriorProcess, ProcessRanker
 from corank.models.gp.ep.propagation import Sites
 from corank.models.gp.ordinal.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
-from corank.parameters import (
-    Likelihood,
-    Rules,
-    boolean,
-    check_values,
-    integer,
-    kernel,
-    listing,
-    none,
-    number,
-    one_of,
-    seed,
-    text,
-)
+from corank.parameters import Rules, boolean, check_values, integer, kernel, listing, none, number, one_of, seed, text
 
 Floats = NDArray[np.float64]
 
