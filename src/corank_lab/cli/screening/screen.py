@@ -150,8 +150,7 @@ def read(
     """Read the most likely relevant record next, answer with a key, stop when nearly all are found."""
     if overlap and not share:
         raise InputError("--overlap is a part of shared reading; pass --share too, or leave --overlap out.")
-    if topic is not None and len(topic) < MAX_NAME and Path(topic).is_file():
-        topic = Path(topic).read_text(encoding="utf-8", errors="replace")
+    topic = _criteria(topic)
     if page:
         from corank_lab.cli.screening.session import read_on_page, require_possible
 
@@ -200,3 +199,20 @@ def settle(
 
     words = Highlights.of(highlight or (), highlight_against or ())
     session.adjudicate(columns.files(records), judge, reasons=reason or (), highlights=words)
+
+
+def _criteria(topic: str | None) -> str | None:
+    """Return a description of relevant records: the words themselves, or those of a file."""
+    from corank.data.io.table_text import read_utf8
+
+    if topic is None or len(topic) > MAX_NAME:
+        return topic
+    path = Path(topic)
+    if path.is_file():
+        words = read_utf8(path)
+        if not words.strip():
+            raise InputError(f"{topic} is empty; write criteria in words.")
+        return words
+    if path.suffix in (".txt", ".md") and len(topic.split()) == 1:
+        raise InputError(f"there is no file {topic}; check the path, or pass words.")
+    return topic
