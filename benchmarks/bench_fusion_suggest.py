@@ -7,7 +7,8 @@ whole queries by `suggest_for_fusion`; and single documents drawn by it. Every l
 after so many judged documents, mean over draws, and the share of draws with a gain of .01 or more.
 With --pools: the gain of a fusion of 26 judged queries with three pools, all documents, the first 10 of every list, and
 these with the first 10 of RRF; and with two treatments of unjudged documents.
-Run: CORANK_DATA=... python benchmarks/bench_fusion_suggest.py [--quick] [--draws 20] [--pools]
+With --time: processor seconds of a fit to 100 queries and eight retrievers, of synthetic lists.
+Run: CORANK_DATA=... python benchmarks/bench_fusion_suggest.py [--quick] [--draws 20] [--pools | --time]
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +34,7 @@ from corank.models.fusion.judged import JudgedQueries
 from corank.models.fusion.lists import RetrievedLists
 
 Floats = NDArray[np.float64]
-BUDGETS = (20, 40, 80, 160, 320)
+BUDGETS = (40, 80, 160, 320, 640)
 DEPTH = 10
 SETS = {
     "DL 2021, BM25 + TAS-B": ("trec_dl2021", ("paug_bm25", "TUW_TAS-B_768")),
@@ -154,12 +156,33 @@ def pools(name: str, data: Path, draws: int) -> None:
     print(json.dumps({"figure": "pools", "set": name, "draws": draws, "gain": rounded}), flush=True)
 
 
+def measure_time(n_documents: int, depth: int) -> None:
+    """Print the time of a fit to lists of some depth out of so many documents per query."""
+    rng = np.random.default_rng(0)
+    y = (rng.random((100, n_documents)) < 0.03) * rng.integers(1, 4, (100, n_documents))
+    S = 0.8 * y[:, :, None] + rng.normal(size=(100, n_documents, 8)) + 1.5 * rng.normal(size=(100, n_documents, 1))
+    X = np.where(np.sort(S, axis=1)[:, -depth][:, None] <= S, S, np.nan).reshape(-1, 8)
+    is_returned = ~np.isnan(X).all(axis=1)
+    X, qid = X[is_returned], np.repeat(np.arange(100), n_documents)[is_returned]
+    grades = y.reshape(-1).astype(np.float64)[is_returned]
+    Fusion().fit(X[qid < 3], grades[qid < 3], qid=qid[qid < 3])  # imports
+    began = time.process_time()
+    Fusion().fit(X, grades, qid=qid)
+    seconds = round(time.process_time() - began, 2)
+    print(json.dumps({"figure": "seconds of a fit", "rows": len(X), "retrievers": 8, "seconds": seconds}), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--time", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--pools", action="store_true")
     given = parser.parse_args()
+    if given.time:
+        measure_time(1000, 700)
+        measure_time(2500, 1000)
+        return
     data = os.environ.get("CORANK_DATA")
     if not data or not Path(data, "trec_dl2021").is_dir():
         raise SystemExit("set CORANK_DATA to the folder of data sets, which holds trec_dl2021 and trec_dl2019")
