@@ -124,9 +124,6 @@ class Results:
             logs[KNOWN] = "".join(lines).encode() + logs.get(KNOWN, b"")
         return logs
 
-    def _log(self) -> bytes:
-        return b"".join(self._logs().values())
-
     def _certificate(self) -> bytes:
         """Return an archive with certificate, files of records and journals, as `corank screen verify` needs it."""
         store, project = self._workspace.store, self._workspace.project
