@@ -364,7 +364,7 @@ def _confirmed(given: Mapping[str, Any]) -> tuple[str, ...]:
     lines = [
         f"The {records['n']:,} records and the answers of {_n(len(given['answers']), 'judge')} are those of the "
         "certificate, byte for byte.",
-        f"{reading['read']:,} of {records['to_judge']:,} records to judge are read, {reading['found']} are relevant; "
+        f"{reading['read']:,} of {records['to_judge']:,} records to judge are read, {reading['found']} of them relevant; "
         f"{reading['unread']:,} are unread.",
     ]
     if sample and given["format"] == FORMAT:  # that of format 1 is not computed anew
