@@ -4,11 +4,11 @@ from corank.metrics.agreement import aggregate_grades as aggregate_grades
 from corank.metrics.agreement import cohen_kappa as cohen_kappa
 from corank.metrics.agreement import judge_agreement as judge_agreement
 from corank.metrics.agreement import krippendorff_alpha as krippendorff_alpha
-from corank.metrics.bounds.bound import Bound as Bound
 from corank.metrics.bounds.cross_validation import DistanceScorer as DistanceScorer
 from corank.metrics.bounds.cross_validation import cv_bound as cv_bound
 from corank.metrics.bounds.cross_validation import randomised_bound as randomised_bound
 from corank.metrics.bounds.cross_validation import ranking_distance as ranking_distance
+from corank.metrics.bounds.kpartite import Bound as Bound
 from corank.metrics.bounds.kpartite import finite_class as finite_class
 from corank.metrics.bounds.kpartite import kpartite_interval as kpartite_interval
 from corank.metrics.bounds.kpartite import linear_class as linear_class

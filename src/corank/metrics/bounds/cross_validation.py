@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pickle import PicklingError
 from typing import Any, Literal
 
 import numpy as np
@@ -36,7 +37,7 @@ from corank.data.query_splits import Fold, QueryKFold
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import take_rows
 from corank.errors import InputError
-from corank.metrics.bounds.bound import Bound, hoeffding_end
+from corank.metrics.bounds.kpartite import Bound, hoeffding_end
 from corank.metrics.conventions import CONVENTIONS
 from corank.metrics.judgements import Judgements, ratio
 from corank.metrics.measures import pair_counts
@@ -177,12 +178,22 @@ class DistanceScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike) -> float:
         """Score a model that was fitted without the queries of X."""
-        params = repr(sorted(estimator.get_params().items()))
-        if params not in self._ranks:
-            self._ranks[params] = self._rank(fit_with_qid(estimator, *self._judged))
-        distances = list_distances(self._ranks[params], self._rank(estimator), self._queries)
+        distances = list_distances(self._ranks_of_all(estimator), self._rank(estimator), self._queries)
         errors, _ = list_errors(predict_with_qid(estimator, X, qid), np.asarray(y, dtype=np.float64), np.asarray(qid))
         return -float(errors.mean()) - float(distances.mean())
+
+    def _ranks_of_all(self, estimator: Any) -> Floats:
+        """Return the ranks by the model of all judged queries; it is fitted once for parameters that can be pickled."""
+        from joblib import hash as hash_of
+        from sklearn import clone
+
+        try:
+            key = hash_of(clone(estimator))
+        except (PicklingError, TypeError, AttributeError):  # such as a kernel that is a lambda
+            return self._rank(fit_with_qid(estimator, *self._judged))
+        if key not in self._ranks:
+            self._ranks[key] = self._rank(fit_with_qid(estimator, *self._judged))
+        return self._ranks[key]
 
     def _rank(self, model: Any) -> Floats:
         queries = self._queries

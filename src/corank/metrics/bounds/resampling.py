@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.errors import InputError
-from corank.metrics.bounds.bound import Bound
 from corank.metrics.bounds.kpartite import (
     RULES,
+    Bound,
     error_name,
     errors_of,
     judged_rows,

@@ -236,3 +236,17 @@ def test_a_search_by_distance_ranks_models_by_the_bound_without_its_widths():
     scores = search.predict(X)
     errors = [error(scores[of], Y[of]) for of in (q == QID for q in np.unique(QID))]
     assert search.score(X, Y, QID) == pytest.approx(-np.mean(errors))
+
+
+def test_models_that_differ_in_one_of_many_numbers_or_in_a_function_are_not_confused():
+    numbers = np.full(2000, 1e8)
+    other = numbers.copy()
+    other[1000] = 0.01  # printed in the same way
+    rankers = [RankRLS(alphas=alphas, metric="evidence") for alphas in (numbers, other)]
+    rankers += [RankRLS(kernel=lambda a, b, n=n: np.asarray(a)[:, n:] @ np.asarray(b)[:, n:].T) for n in (0, 3)]
+    shared, values = DistanceScorer(X, Y, QID, FURTHER), []
+    for ranker in rankers:
+        model = ranker.fit(X[:60], Y[:60], qid=QID[:60])
+        values.append(DistanceScorer(X, Y, QID, FURTHER)(model, X[60:], Y[60:], qid=QID[60:]))
+        assert shared(model, X[60:], Y[60:], qid=QID[60:]) == values[-1]
+    assert len(set(values)) == 4

@@ -11,8 +11,7 @@ from scipy.stats import binom
 
 from corank.errors import InputError
 from corank.metrics.bounds import Bound, finite_class, kpartite_interval, linear_class
-from corank.metrics.bounds.bound import hoeffding_end
-from corank.metrics.bounds.kpartite import log_orders
+from corank.metrics.bounds.kpartite import hoeffding_end, log_orders
 
 RNG = np.random.default_rng(0)
 
