@@ -28,7 +28,7 @@ class CandidateTable(Part):
         out.
     """
 
-    _may_be_infinite: ClassVar[frozenset[str]] = frozenset(["lows", "highs"])
+    _may_be_infinite: ClassVar[frozenset[str]] = frozenset(["means", "lows", "highs"])
 
     names: tuple[str, ...]  # names of the candidates
     means: Floats
