@@ -325,9 +325,9 @@ def richness_sentence(n: int, size: int, finds: int, confidence: float = 0.95) -
     error = (1 - confidence) / 2
     high = most_relevant(n, size, finds, error)
     low = n - most_relevant(n, size, size - finds, error)
-    share, least, most = (percent(part) for part in (finds / size, low / n, high / n))
+    shares = f"{100 * finds / size:.3g} %, {100 * low / n:.3g} to {100 * high / n:.3g} %"
     return (
-        f"Richness: {finds} of {size} random records are relevant ({share}, {least} to {most} at {percent(confidence)} confidence): "
+        f"Richness: {finds} of {size} random records are relevant ({shares} at {percent(confidence)} confidence): "
         f"{low:,} to {high:,} of {n:,} records."
     )
 
