@@ -19,9 +19,14 @@ def literals(hint):
     return set().union(*map(literals, get_args(hint)))
 
 
+def hints_of(kind):
+    """Types of parameters; those of a dataclass are declared by its bases, in other modules."""
+    return get_type_hints(kind if "__dataclass_fields__" in vars(kind) else kind.__init__)
+
+
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_types_are_the_rules(kind):
-    for name, hint in get_type_hints(kind.__init__).items():
+    for name, hint in hints_of(kind).items():
         if (wanted := literals(hint)) and name in kind._rules:
             rule = kind._rules[name]
             assert wanted == set(re.findall(r"'([^']+)'", rule.words)), name
@@ -29,5 +34,5 @@ def test_types_are_the_rules(kind):
 
 
 def test_choices_of_several_classes_are_typed():
-    typed = {name for kind in CLASSES for name, hint in get_type_hints(kind.__init__).items() if literals(hint)}
+    typed = {name for kind in CLASSES for name, hint in hints_of(kind).items() if literals(hint)}
     assert {"loss", "solver", "query_weight", "missing", "targets", "conversion", "ranking_loss"} <= typed

@@ -336,7 +336,10 @@ def suggest_documents(
         stream.write(csv_text([header, *lines], keep_formulas=keep_formulas).encode(errors="surrogateescape"))
     if output is None or is_stream(output):
         return
-    sentence = f"wrote {output}: {len(lines)} documents of {len({line[0] for line in lines})} queries to judge next"
+    n_queries = len({line[0] for line in lines})
+    sentence = (
+        f"wrote {output}: {len(lines)} documents of {n_queries} quer{'y' if n_queries == 1 else 'ies'} to judge next"
+    )
     if queries:
         best = ", ".join(f"{query['query']} ({query['n_documents']} documents)" for query in queries[:5])
         sentence += f"\nnext queries worth judging as a whole: {best}"

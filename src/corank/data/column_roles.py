@@ -17,7 +17,7 @@ from corank.errors import InputError, closest
 USUAL_NAMES = {
     "y": ("label", "grade", "relevance", "rating", "y"),
     "qid": ("qid", "query_id", "query", "srch_id", "session_id"),
-    "docid": ("docid", "doc_id", "document_id", "id", "url", "name"),
+    "docid": ("docid", "doc_id", "document_id", "docno", "document", "product_id", "item_id", "id", "url", "name"),
     "judge": ("judge", "assessor", "annotator", "rater", "reviewer", "user"),
 }
 """Usual names of the columns of each role, by the parameter that names another column."""

@@ -364,8 +364,8 @@ def _confirmed(given: Mapping[str, Any]) -> tuple[str, ...]:
     lines = [
         f"The {records['n']:,} records and the answers of {_n(len(given['answers']), 'judge')} are those of the "
         "certificate, byte for byte.",
-        f"{reading['read']:,} of {records['to_judge']:,} records to judge are read, {reading['found']} are relevant; "
-        f"{reading['unread']:,} are unread.",
+        f"{reading['read']:,} of {records['to_judge']:,} records to judge are read, {reading['found']} of them "
+        f"relevant; {reading['unread']:,} are unread.",
     ]
     if sample and given["format"] == FORMAT:  # that of format 1 is not computed anew
         lines.append(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from corank import parameters as choices
+from corank import choices
 from corank.base.suggestions import STRATEGIES, suggest
 from corank.choices import PAIR_STRATEGIES
 from corank.cli import app

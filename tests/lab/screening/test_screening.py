@@ -11,7 +11,7 @@ from corank.errors import InputError
 from corank_lab.records.records import Records
 from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, make_views
 from corank_lab.screening.model import ScreeningModel
-from corank_lab.screening.stopping.urns import draw_order
+from corank_lab.screening.stopping.urns import draw_order, richness_sentence
 from helpers.records import collection
 
 RECORDS = collection()
@@ -279,6 +279,7 @@ def test_a_random_sample_before_the_reading_states_the_richness():
     assert screening.why(screening.next()).by != "richness"
     assert screening.rule.n == 50  # the ranking has no part in the sample
     assert screening.team.n_known == found
+    assert "2 of 2 random records are relevant (100 %, " in richness_sentence(135, 2, 2)
 
 
 def test_a_thread_follows_the_family():

@@ -62,7 +62,8 @@ def read(
         Query column of a table; by default the column named qid, query_id, query, srch_id or session_id. False puts all
         rows in one query.
     docid : str, optional
-        Column of document ids; by default the column named docid, doc_id, document_id, id, url or name.
+        Column of document ids; by default the column named docid, doc_id, document_id, docno, document, product_id,
+        item_id, id, url or name.
     judge : str, optional
         Column of judges; by default the column named judge, assessor, annotator, rater, reviewer or user.
     judges : {"median", "mean", "majority", "keep"}

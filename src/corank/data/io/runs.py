@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.collection import as_texts
+from corank.data.inputs import MAX_VALUE
 from corank.data.io.compressed import SUFFIXES
 from corank.data.io.judgements import JSON, JudgementList, read_judgements
 from corank.data.io.read import detect_format
@@ -327,6 +328,12 @@ def _joined(lists: Sequence[_List], qrels: Qrels | None) -> Runs:
     X = np.full((len(first), len(lists)), np.nan)
     begin = 0
     for column, item in enumerate(lists):
+        worst = int(np.abs(item.scores).argmax())
+        if abs(item.scores[worst]) > MAX_VALUE:
+            raise InputError(
+                f"{item.name}: the score of document {item.docids[worst]!r} of query {item.qid[worst]!r} is "
+                f"{item.scores[worst]:.3g}; expected scores from -1e15 to 1e15."
+            )
         X[row[begin : begin + len(item.scores)], column] = item.scores
         begin += len(item.scores)
     notes += _tie_notes(lists)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +36,7 @@ from scipy.special import expit
 from corank.base.contract import install, note_columns
 from corank.base.docs import shared_parameters
 from corank.base.pairs.losses import LOSSES, Loss
-from corank.choices import AboveZero, Conversion, LossName, Targets
+from corank.choices import AboveZero, Conversion, Targets
 from corank.data.inputs import as_weights
 from corank.data.scoring import score_columns
 from corank.errors import InputError
@@ -138,7 +138,7 @@ class CalibratedLabelRanker(LabelRanker):
 
     def __init__(
         self,
-        loss: LossName = "logistic",
+        loss: Literal["logistic", "squared", "squared_hinge"] = "logistic",
         alpha: float | None = None,
         targets: Targets = "auto",
         *,

@@ -70,7 +70,7 @@ def export(
     }
     n_copies = counts.n_duplicates
     sentence = (
-        f"wrote {output}: {counts.n_records} records"
+        f"wrote {output}: {counts.n_records} record{'s' * (counts.n_records != 1)}"
         + (f" ({only})" if only != "all" else "")
         + f", {counts.n_included} relevant, {counts.n_excluded} not relevant, {counts.n_unread} unread"
         + (f", {counts.n_conflicts} on which the judges disagree (left empty)" if len(judges) > 1 else "")

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from corank_lab.screening.stopping.rates import RecallEstimate
 from corank_lab.screening.stopping.rules import StoppingRule
-from corank_lab.screening.stopping.urns import SamplePlan, missing_allowed, p_by_betting, percent, smallest
+from corank_lab.screening.stopping.urns import (
+    SamplePlan,
+    missing_allowed,
+    p_by_betting,
+    p_of_missing,
+    percent,
+    smallest,
+)
 
 LADDER = (0.99, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.3)
 """Recalls that may be proved if the target cannot."""
@@ -144,14 +151,15 @@ class Forecaster:
         confidence = max(rule.confidence, CONFIDENCE)
         alpha = 1 - confidence
         place = rule.rates.place_of(finds, read, known, rule.target)
-        is_certain = missing_allowed(result, rule.target) >= unread
+        missing = missing_allowed(result, rule.target) + 1
+        is_certain = missing > unread
         to_prove = 0 if is_certain else SamplePlan(unread, result, rule.target, confidence).first_size
         to_stop = _to_stop(rule, finds, read, known) if self._is_new("stop", read) else self._places["stop"] - read
         if to_stop is not None:
             self._places["stop"] = read + to_stop
         if self._is_new("test", read):
             self._places["test"] = read + smallest(
-                lambda more: p_by_betting(finds, read + more, rule.n, known, rule.target) <= alpha, 0, unread
+                lambda more: p_of_missing(finds, read + more, rule.n, missing, 2) <= alpha, 0, unread
             )
         return Forecast(
             unread, result, rule.target, confidence, rule.estimate(finds, read, known),

@@ -302,7 +302,7 @@ class RandomSample:
         elusion = (
             f"Elusion: {finds} of {len(self.labels)} random unread records are relevant; at "
             f"{percent(self.rule.confidence)} confidence at most {most} of {self.plan.unread} "
-            f"({100 * most / self.plan.unread:.2g} %) were."
+            f"({round(100 * most / self.plan.unread)} %) were."
         )
         return (f"{proof_sentence(self.plan.bound(self.labels), unread, self.rule.confidence)}{more}", elusion)
 
@@ -325,7 +325,7 @@ def richness_sentence(n: int, size: int, finds: int, confidence: float = 0.95) -
     error = (1 - confidence) / 2
     high = most_relevant(n, size, finds, error)
     low = n - most_relevant(n, size, size - finds, error)
-    shares = f"{100 * finds / size:.2g} %, {100 * low / n:.2g} to {100 * high / n:.2g} %"
+    shares = f"{100 * finds / size:.3g} %, {100 * low / n:.3g} to {100 * high / n:.3g} %"
     return (
         f"Richness: {finds} of {size} random records are relevant ({shares} at {percent(confidence)} confidence): "
         f"{low:,} to {high:,} of {n:,} records."

@@ -100,6 +100,7 @@ def test_ranks_that_contradict_scores_are_reported(tmp_path):
         ("q1 Q0 a 1 2 x\n\nq1 Q0 b 2 1 x\nq1 Q0 a 3 0 x\n", "line 4: document 'a' appears twice for query 'q1'"),
         ("q1 Q0 a 1 nan x\n", "expected a finite number as the score, found 'nan'"),
         ("q1 Q0 a 1 inf x\n", "found 'inf'"),
+        ("q1 Q0 a 1 1e300 x\n", "one: the score of document 'a' of query 'q1' is 1e.300"),
         ("q1 Q0 a 1 2 x\nq1 Q0 b 2\n", "expected 6 columns"),
         ("q1 a\n", "begins with 2 words; expected a TREC run"),
     ],

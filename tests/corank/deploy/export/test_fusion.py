@@ -170,6 +170,9 @@ def test_what_an_engine_cannot_express_is_refused_with_the_nearest_and_its_loss(
     text, done = write(tmp_path, definition, "opensearch", nearest=True)
     assert "min_max" in text
     assert "loses 0.008" in done.remarks[0]
+    better = replace(MIXED, engine_forms=(replace(forms[1], loss=-0.012),))
+    _, done = write(tmp_path, better, "opensearch", nearest=True, overwrite=True)
+    assert "loses nothing on left-out queries (+0.012" in done.remarks[0]
     for to in ("qdrant", "solr", "milvus", "lancedb"):  # weights that differ
         with pytest.raises(InputError, match="export it to sql or python"):
             write(tmp_path, definition, to, nearest=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -332,3 +334,14 @@ def test_the_treatment_of_unjudged_rows_is_what_ranks_judged_rows_of_left_out_qu
     assert not hasattr(whole, "unjudged_")
     alone = AutoRanker(candidates=["linear"], random_state=0).fit(rows, np.where(qid < 5, grades, np.nan), qid=qid)
     assert not hasattr(alone, "unjudged_")
+
+
+def test_a_ranker_without_a_left_out_query_is_saved_and_loaded():
+    """Equal rows in all queries leave no query out, so the means of the leaderboard are not known."""
+    X, y, qid = np.tile(np.eye(4, 3), (6, 1)), np.tile(np.arange(4.0), 6), np.repeat(np.arange(6), 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker = AutoRanker(random_state=0).fit(X, y, qid=qid)
+    assert np.isnan(ranker.leaderboard_.means).all()
+    again = model_from_bytes(model_bytes(ranker), AutoRanker)
+    np.testing.assert_array_equal(again.predict(X), ranker.predict(X))
