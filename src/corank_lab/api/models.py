@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from corank.base import Ranker
 from corank.clicks import Impression, InterleavedList, InterleavingTest, OnlineRanker, TeamDraft
-from corank.data import MAX_VALUE, largest_value, with_names
-from corank.data.routing import predict_with_qid
+from corank.data import MAX_VALUE, largest_value, predict_with_qid, with_names
 from corank.deploy import model_bytes, model_from_bytes
 from corank.errors import InputError, suggest_names
 from corank_lab.api.log import TABLES, Arrays
