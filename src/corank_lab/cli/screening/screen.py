@@ -203,13 +203,14 @@ def settle(
 
 def _criteria(topic: str | None) -> str | None:
     """Return a description of relevant records: the words themselves, or those of a file."""
-    from corank.data.io.table_text import read_utf8
-
     if topic is None or len(topic) > MAX_NAME:
         return topic
     path = Path(topic)
     if path.is_file():
-        words = read_utf8(path)
+        try:
+            words = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InputError(f"{topic} is not UTF-8; save it as UTF-8.") from None
         if not words.strip():
             raise InputError(f"{topic} is empty; write criteria in words.")
         return words
