@@ -27,8 +27,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base import Ranker
 from corank.clicks import Impression, InterleavedList, InterleavingTest, OnlineRanker, TeamDraft
-from corank.data import MAX_VALUE, largest_value, with_names
+from corank.data import MAX_VALUE, largest_value, predict_with_qid, with_names
 from corank.deploy import model_bytes, model_from_bytes
 from corank.errors import InputError, suggest_names
 from corank_lab.api.log import TABLES, Arrays
@@ -152,8 +153,10 @@ class FixedModel(ServedModel):
 
     def score(self, X: Floats, prior: Floats | None) -> Floats:
         rows = with_names(X, self.names)
-        scores = self.model.predict(rows) if prior is None else self.model.predict(rows, prior=prior)  # type: ignore[attr-defined]
-        return np.asarray(scores, dtype=np.float64)
+        one_query = np.zeros(len(X), dtype=np.int64)
+        if isinstance(self.model, Ranker):
+            return np.asarray(self.model._predict_queries(rows, one_query, prior), dtype=np.float64)
+        return predict_with_qid(self.model, rows, one_query, prior)
 
     def draw(self, X: Floats, prior: Floats | None, k: int, rng_state: RngState) -> Drawn:
         scores = self.score(X, prior)

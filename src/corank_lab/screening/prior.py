@@ -82,16 +82,17 @@ def column_scores(records: Records, column: str) -> Floats:
     if column.casefold() not in names:
         raise InputError(f"the records have no column {column!r}; {suggest_names(column, list(names.values()))}.")
     name, values = names[column.casefold()], np.full(len(records), np.nan)
+    is_percentage = np.zeros(len(records), dtype=bool)
     for number, fields in enumerate(records.fields):
-        text = " ".join(fields.get(name, ())).strip().removesuffix("%")
+        text = " ".join(fields.get(name, ())).strip()
+        is_percentage[number] = text.endswith("%")
         try:
-            values[number] = float(text) if text else np.nan
+            values[number] = float(text.removesuffix("%")) if text else np.nan
         except ValueError:
             raise InputError(
                 f"record {records.ids[number]!r} has {text[:40]!r} in the column {name!r}; expected a probability."
             ) from None
-    if np.nanmax(values, initial=0.0) > 1.0:
-        values /= 100
+    values = np.where(is_percentage | (np.nanmax(values[~is_percentage], initial=0.0) > 1.0), values / 100, values)
     if np.isnan(values).all() or np.nanmin(values) < 0.0 or np.nanmax(values) > 1.0:
         raise InputError(f"the column {name!r} holds no probabilities; expected numbers from 0 to 1, or percentages.")
     share = np.clip(values, MIN_P, 1 - MIN_P)

@@ -9,8 +9,10 @@ import re
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
 
-from corank import PDGD, RankingData, RankSVM, make_ranking
+from corank import PDGD, AutoRanker, QueryScaler, RankingData, RankSVM, make_ranking
 from corank.clicks import simulate_clicks
 from corank.clicks.ranker import LISTS
 from corank.clicks.simulation import _started
@@ -182,6 +184,23 @@ def test_a_prior_is_used_and_required_by_a_model_that_has_one(store):
         del items[1]["prior"]
         refused = client.post("/rank", {"items": items})
         assert (refused.status_code, "prior of the item 'i1' is missing" in refused.json()["error"]) == (422, True)
+
+
+@pytest.mark.parametrize("has_pipeline", [False, True], ids=["ranker", "pipeline"])
+def test_the_items_of_a_request_are_a_query_of_a_model_that_sees_ranks(store, has_pipeline):
+    problem = make_ranking(20, 8, n_latent=2, features_per_view=2, random_state=0)
+    model = AutoRanker(candidates=["ranks"], random_state=0)
+    model = make_pipeline(QueryScaler(), model) if has_pipeline else model
+    with config_context(enable_metadata_routing=True):
+        model.fit(problem.X, problem.y, qid=problem.qid)
+        rows = problem.X[problem.qid == problem.qid[0]]
+        expected = model.predict(rows, qid=np.zeros(8))
+    assert np.ptp(expected) > 0.0
+    with running(store, models=[("shop", "fixed", model_bytes(model))]) as client:
+        items = [{"id": str(i), "features": list(row)} for i, row in enumerate(rows)]
+        answer = client.post("/rank", {"items": items}).json()["items"]
+    scores = {item["id"]: item["score"] for item in answer}
+    np.testing.assert_allclose([scores[str(i)] for i in range(8)], expected, rtol=1e-12)
 
 
 def test_a_packed_matrix_gives_the_same_list_as_numbers(client):

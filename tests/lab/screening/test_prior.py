@@ -12,7 +12,7 @@ from corank.errors import InputError
 from corank_lab.records.records import Records
 from corank_lab.screening import Screening, make_views
 from corank_lab.screening.model import ScreeningModel
-from corank_lab.screening.prior import Prior, logistic_map
+from corank_lab.screening.prior import Prior, column_scores, logistic_map
 from helpers.records import collection
 
 RECORDS = collection(60, 12)
@@ -30,6 +30,10 @@ def test_a_column_is_standardised_log_odds():
         column = Prior(column="llm").columns(with_column(texts), VIEWS)[:, 0]
         np.testing.assert_allclose(column, np.clip((odds - odds.mean()) / odds.std(), -3, 3), atol=1e-6)
     assert Prior(column="llm").columns(with_column(["", *texts[1:]]), VIEWS)[0, 0] == pytest.approx(0)
+    small = column_scores(with_column(["0.5%", *["2%"] * 59]), "llm")
+    np.testing.assert_allclose(small[:2], np.log([0.01 / 0.99, 0.02 / 0.98]))
+    mixed = column_scores(with_column(["90%", *["0.2"] * 59]), "llm")
+    np.testing.assert_allclose(mixed[:2], np.log([0.9 / 0.1, 0.2 / 0.8]))
 
 
 def test_old_reviews_score_by_a_plain_ridge_regression():

@@ -28,6 +28,8 @@ Integers = NDArray[np.int64]
 
 MAX_COUNT = 10**12
 """Largest number of equal votes in a row."""
+MAX_SCORED = 200
+"""Largest number of items in the scores of a JSON object, whose pairs become votes."""
 FIRST, TIE, SECOND = 0, 1, 2
 """Outcomes of a vote: the first item wins, neither, the second."""
 _STEMS = ("model", "", "item", "system", "option", "candidate", "player", "variant", "experiment", "run", "design",
@@ -143,7 +145,7 @@ def as_votes(votes: Any, **columns: Any) -> Votes:
     elif isinstance(votes, Mapping):
         table = {str(name): list(values) for name, values in votes.items()}
     elif isinstance(votes, Sequence) and votes and all(isinstance(row, Mapping) for row in votes):
-        table = _table([row for value in votes for row in _json_rows(dict(value))])
+        table = _table([row for i, value in enumerate(votes) for row in _json_rows(dict(value), f"votes, row {i}")])
     else:
         raise InputError(
             f"votes is a {type(votes).__name__}; pass a file, a DataFrame, a list of dicts, or winners and losers."
@@ -237,6 +239,8 @@ class _Reader:
         """Read all rows."""
         notes: list[str] = []
         losers, pair, wide, column = self.losers(), self.pair(), self.wide(), self.winner_column()
+        if not self.table:
+            raise InputError(f"{self.name} has no votes; write one row per vote, such as model_a,model_b,winner.")
         if losers is None and (pair is None or not (wide or column)):
             raise InputError(
                 f"{self.name} has the columns {_listed(self.table)}, but no votes; expected two columns of items and "
@@ -408,7 +412,7 @@ def _json_votes(text: str, name: str) -> tuple[list[dict[str, Any]], list[str]]:
             if not isinstance(element, dict):
                 expected = "an object with model_a, model_b and winner"
                 raise InputError(f"{place}: found {shortened(element)}; expected {expected}.")
-            votes = _json_rows(element)
+            votes = _json_rows(element, place)
             rows += votes
             lines += [place] * len(votes)
     return rows, lines
@@ -418,11 +422,16 @@ def _holds_objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(element, dict) for element in value)
 
 
-def _json_rows(value: dict[str, Any]) -> list[dict[str, Any]]:
+def _json_rows(value: dict[str, Any], place: str) -> list[dict[str, Any]]:
     """Return one row per vote of an object: itself, or all pairs of its scores."""
     nested = (at_path(value, *path, "scores") for path in ((), ("feedback",), ("evaluation",), ("result",)))
     scores = next((part for part in nested if isinstance(part, dict)), None)
     if scores is not None and len(scores) > 1 and all(isinstance(score, int | float) for score in scores.values()):
+        if len(scores) > MAX_SCORED:
+            raise InputError(f"{place}: there are scores of {len(scores):,} items; expected at most {MAX_SCORED}.")
+        for name, score in scores.items():
+            if score != score:  # NaN
+                raise InputError(f"{place}: the score of {name!r} is not a number; leave the item out.")
         rest = {name: part for name, part in value.items() if not isinstance(part, dict | list)}
         pairs = [(a, b, scores[a] - scores[b]) for a, b in combinations(scores, 2)]
         return [

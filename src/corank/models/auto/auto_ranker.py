@@ -306,8 +306,8 @@ class AutoRanker(Ranker):
             return [(member, factor, named) for member, factor in zip(self.members_, factors, strict=True)]
         rows, ranks = self._checked_rows(X), None
         if qid is not None or self.reads_ranks_.all():
-            ranks = ranks_inside(rows, Queries.of(qid, len(rows)))
-        elif len(rows) > 1:
+            ranks = ranks_inside(rows, Queries.of(qid, rows.shape[0]))
+        elif rows.shape[0] > 1:
             warn(f"qid was not given, so members that see ranks inside the query are left out; {how_to_pass_qid()}.")
         parts = zip(self.members_, factors, self.reads_ranks_.tolist(), strict=True)
         return [(member, c, ranks if reads else named) for member, c, reads in parts if ranks is not None or not reads]

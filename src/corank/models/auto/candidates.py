@@ -117,11 +117,16 @@ def _best_column(data: RankingData, alpha: float, seed: int) -> ColumnMean:
 
 def ranks_inside(X: Any, queries: Queries) -> Floats:
     """Return the rank of each value in its column and query, from 0 to 1; equal values have the mean of their ranks."""
+    if X.shape[0] * X.shape[1] > MAX_RANKED and sparse.issparse(X):
+        raise InputError(
+            f"X is sparse and has {X.shape[1]:,} columns, too many to rank; leave out candidates of ranks."
+        )
     codes, result = queries.codes, np.empty(X.shape)
     sizes = np.bincount(codes)
     begins = np.cumsum(sizes) - sizes
     for j in range(X.shape[1]):
-        values = np.asarray(X[:, j], dtype=np.float64)
+        column = X[:, [j]].toarray()[:, 0] if sparse.issparse(X) else X[:, j]
+        values = np.asarray(column, dtype=np.float64)
         order = np.lexsort((values, codes))
         is_new = (np.diff(values[order], prepend=np.nan) != 0.0) | (np.diff(codes[order], prepend=-1) != 0)
         starts = np.flatnonzero(is_new)

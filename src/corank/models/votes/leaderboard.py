@@ -338,10 +338,13 @@ def _as_items(features: Any) -> Items:
     if isinstance(features, Items):
         return features
     if isinstance(features, Mapping):
-        return Items(
-            [str(name) for name in features],
-            np.array([np.atleast_1d(row) for row in features.values()], dtype=np.float64),
-        )
+        try:
+            X = np.array([np.atleast_1d(row) for row in features.values()], dtype=np.float64)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                "features has rows of several lengths, or text; pass equally many numbers of each item."
+            ) from error
+        return Items([str(name) for name in features], X)
     return read_items(features)[0]
 
 

@@ -150,8 +150,7 @@ def read(
     """Read the most likely relevant record next, answer with a key, stop when nearly all are found."""
     if overlap and not share:
         raise InputError("--overlap is a part of shared reading; pass --share too, or leave --overlap out.")
-    if topic is not None and len(topic) < MAX_NAME and Path(topic).is_file():
-        topic = Path(topic).read_text(encoding="utf-8", errors="replace")
+    topic = _criteria(topic)
     if page:
         from corank_lab.cli.screening.session import read_on_page, require_possible
 
@@ -200,3 +199,21 @@ def settle(
 
     words = Highlights.of(highlight or (), highlight_against or ())
     session.adjudicate(columns.files(records), judge, reasons=reason or (), highlights=words)
+
+
+def _criteria(topic: str | None) -> str | None:
+    """Return a description of relevant records: the words themselves, or those of a file."""
+    if topic is None or len(topic) > MAX_NAME:
+        return topic
+    path = Path(topic)
+    if path.is_file():
+        try:
+            words = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InputError(f"{topic} is not UTF-8; save it as UTF-8.") from None
+        if not words.strip():
+            raise InputError(f"{topic} is empty; write criteria in words.")
+        return words
+    if path.suffix in (".txt", ".md") and len(topic.split()) == 1:
+        raise InputError(f"there is no file {topic}; check the path, or pass words.")
+    return topic

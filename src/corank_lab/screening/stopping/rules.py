@@ -301,7 +301,7 @@ def read_confidence(text: str) -> float:
     >>> read_confidence("1 in 20"), read_confidence("0.9"), read_confidence("5 %")
     (0.95, 0.9, 0.95)
     """
-    odds = re.fullmatch(r"\s*(\d+)\s*(?:in|of|/)\s*(\d+)\s*", text)
+    odds = re.fullmatch(r"\s*(\d{1,9})\s*(?:in|of|/)\s*(\d{1,9})\s*", text)
     share = re.fullmatch(r"\s*(\d*\.?\d+)\s*(%?)\s*", text)
     value = 0.0
     if odds and int(odds[2]):

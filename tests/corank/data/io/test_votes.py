@@ -141,6 +141,21 @@ def test_bad_files_are_refused_with_one_sentence(tmp_path, text):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[]", "has no votes"),
+        ('[{"scores": {"a": NaN, "b": 1}}]', "the score of 'a' is not a number"),
+        (json.dumps([{"scores": {str(i): i for i in range(300)}}]), "scores of 300 items; expected at most 200"),
+    ],
+    ids=["empty", "nan", "many"],
+)
+def test_bad_json_is_refused_with_one_sentence(tmp_path, text, sentence):
+    (tmp_path / "votes.json").write_text(text)
+    with pytest.raises(InputError, match=sentence):
+        read_votes(tmp_path / "votes.json")
+
+
 def test_bad_arguments():
     with pytest.raises(InputError, match="loser has 1 values for 2 winners"):
         pair_votes(["x", "y"], ["y"])

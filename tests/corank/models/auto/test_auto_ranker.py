@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 
 import corank
 from corank.base import explain
+from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
 from corank.deploy import model_bytes, model_from_bytes
@@ -19,7 +20,7 @@ from corank.deploy.export import export_model
 from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.models.auto import AutoRanker
-from corank.models.auto.candidates import CANDIDATES, column_correlations
+from corank.models.auto.candidates import CANDIDATES, column_correlations, ranks_inside
 from corank.models.auto.members import Member, add_up_alike
 
 PROBLEM = make_ranking(40, 10, random_state=3)
@@ -92,6 +93,19 @@ def test_summary_says_what_was_chosen_and_what_more_would_cost():
     tiny = AutoRanker(candidates=["linear", "linear-strong"]).fit(X[:5], [0, 1, 2, 3, 4], qid=np.zeros(5))
     assert "too few judgements" in tiny.summary()
     np.testing.assert_allclose(tiny.leaderboard_.weights, [0.5, 0.5])
+    # values that are unknown can be saved
+    again = model_from_bytes(model_bytes(tiny), AutoRanker)
+    assert again.summary() == tiny.summary()
+    np.testing.assert_array_equal(again.predict(X), tiny.predict(X))
+
+
+def test_ranks_of_sparse_rows_are_those_of_dense_rows():
+    dense = AutoRanker(candidates=["ranks"], random_state=0).fit(X, Y, qid=QID)
+    sparse_rows = AutoRanker(candidates=["ranks"], random_state=0).fit(sparse.csr_matrix(X), Y, qid=QID)
+    np.testing.assert_allclose(sparse_rows.predict(sparse.csr_matrix(X), QID), dense.predict(X, QID), rtol=1e-9)
+    wide = sparse.csr_matrix((1 << 13, 1 << 12))
+    with pytest.raises(InputError, match="4,096 columns, too many to rank"):
+        ranks_inside(wide, Queries.of(None, wide.shape[0]))
 
 
 def test_a_time_limit_skips_candidates_and_says_so():

@@ -265,6 +265,9 @@ def test_manners_of_scikit_learn_and_bad_values():
         board.next_votes(1, "all")
     with pytest.raises(InputError, match="no row for y"):
         Leaderboard().fit(["x"], ["y"], features={"x": [1.0], "z": [2.0]})
+    for row in ([1.0, 2.0], ["red"]):
+        with pytest.raises(InputError, match="rows of several lengths, or text"):
+            Leaderboard().fit(["x"], ["y"], features={"x": [1.0], "y": row})
     with pytest.raises(InputError, match="without losers"):
         Leaderboard().fit({"winner": ["x"], "loser": ["y"]}, judge=["ann"])
 

@@ -127,6 +127,7 @@ def test_a_folder_must_become_one_file(tmp_path):
         (["--judge", "a/b"], "judge is 'a/b'"),
         (["--known", "r99"], "there is no record 'r99'"),
         (["--target", "1.5"], "target is 1.5"),
+        (["--criteria", "criteria.txt"], r"there is no file criteria\.txt"),
     ],
 )
 def test_bad_options_raise(words, message, works, monkeypatch):
