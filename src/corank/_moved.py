@@ -51,12 +51,17 @@ IN_FOLDERS = {
     "corank.deploy.distributed.summarise": _RENAMED["summarise"],
     "corank.models.Summary": _RENAMED["Summary"],
     "corank.models.rls.Summary": _RENAMED["Summary"],
+    "corank.metrics.MEASURES": "corank.metrics.METRICS",
+    "corank.metrics.Measure": "corank.metrics.Metric",
 }
 """Names of folders that were changed."""
 
 _GONE = {
     "DBGD MGD Duel": "it is in experiments/clicks of the repository; use corank.PDGD",
     "ManyCoPursuits ManyPursuits fit_many fit_many_views": "it is in experiments/ranking_pursuit of the repository",
+    "Coefficient PathPoint QueryValue ReliabilityPoint TradeOffPoint": "use corank.explain, or corank card",
+    "ModelCard ReportTable": "use corank.comparison.model_card, which returns a document",
+    "bootstrap_interval": "use corank.metrics.sign_flip",
     "JudgingCurve judging_curve": "it is in experiments/few_judgements/replay.py of the repository",
     "PathDisplay": "plot loo_scores_ of the model, or cv_results_ of the search, against the candidates",
     "convert_parts": "write files by corank.data.write_store, or by the command corank convert",

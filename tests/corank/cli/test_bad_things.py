@@ -40,6 +40,7 @@ COMMANDS = {
     "suggest": ["suggest <model.safetensors <train.txt --unjudged -1 --output >n.txt"],
     "screen read": [],  # tests/lab/cli/screening runs it
     "screen replay": ["screen replay <records.csv --starts 1 --output >out"],
+    "screen protocol": ["screen protocol <records.csv"],
     "screen report": ["screen report <reviewed.csv --output >report", "screen report <reviewed.csv"],
     "screen export": ["screen export <records.csv --output >e.csv"],
     "screen settle": ["screen settle <reviewed.csv --judge eve"],
@@ -210,8 +211,9 @@ def test_a_place_that_cannot_be_written(command, where, here, run):
         with without_rights(here / "locked"):
             code, _, err = run(words)
     elif where == "on a full disk":
-        run([*words, "--force"] if words[0] != "demo" else words)  # compiles what it needs, which is kept on a disk
+        run([*words, "--force"] if words[0] != "demo" else words)  # compiles what it needs, and keeps records read
         remove_all_but(before, here)
+        before = tree(here)
         with small_files(100):
             code, _, err = run(words)
     else:

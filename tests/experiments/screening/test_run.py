@@ -98,7 +98,8 @@ def test_orders_begin_alike_and_read_each_record_once():
 def test_the_linear_svm_weighs_as_asreview_does():
     """Weights from their definition: relevant records 1, all others together a 9.8th of these, then rescaled."""
     records = collection(50, 9)
-    text, y = make_views(records).text, records.labels == 1
+    views, y = make_views(records), records.labels == 1
+    text = views.text_of(np.arange(len(records)))
     rows = [*np.flatnonzero(y)[:4], *np.flatnonzero(~y)[:11]]
     weights = np.array([1.0] * 4 + [4 / 9.8 / 11] * 11)
     weights *= 15 / weights.sum()
