@@ -179,11 +179,11 @@ def _certificate_files(certificate: dict[str, Any] | None) -> dict[str, str | by
 def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: str) -> str:
     """Say whether the screening is finished, and what is known of the recall."""
     unread = facts.counts.unread
-    said = certificate["result"]["statement"] if certificate else remark
+    statement = certificate["result"]["statement"] if certificate else remark
     if not unread or facts.is_reached:
-        return str(said)
+        return str(statement)
     left = f"{unread} record{'s' * (unread != 1)} {'is' if unread == 1 else 'are'}"
-    return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {said}"
+    return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {statement}"
 
 
 def certify(
