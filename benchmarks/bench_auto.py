@@ -219,8 +219,11 @@ def speed() -> None:
     for attempt in ("first", "second", "third"):
         began = time.process_time()
         model = METHODS["AutoRanker"](rows, 0)
-        print(f"{attempt} fit of 1,000 rows x 46: {time.process_time() - began:.2f} s")
-    models = {"AutoRanker": model, "LightGBM": lightgbm_fit(rows, 0)}
+        middle = time.process_time()
+        booster = lightgbm_fit(rows, 0)
+        ours, theirs = middle - began, time.process_time() - middle
+        print(f"{attempt} fit of 1,000 rows x 46: AutoRanker {ours:.2f} s, LightGBM {theirs:.2f} s")
+    models = {"AutoRanker": model, "LightGBM": booster}
     seconds: dict[str, list[float]] = defaultdict(list)
     for _ in range(1000):
         for name, item in models.items():

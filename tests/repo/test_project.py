@@ -65,6 +65,22 @@ def test_files_that_contributors_are_sent_to_are_there():
     ]
 
 
+def test_the_overview_names_files_layers_and_types_that_exist():
+    page = (ROOT / "docs" / "overview.md").read_text(encoding="utf-8")
+    names = re.findall(r"`(?:corank/)?([\w/]+\.py)`", page)
+    assert names
+    assert not [name for name in names if not (ROOT / "src" / "corank" / name).is_file()]
+    drawings = [rule["layers"] for rule in PROJECT["tool"]["importlinter"]["contracts"] if rule.get("exhaustive")]
+    layers = re.findall(r"\w+", " ".join(line for lines in drawings for line in lines))
+    drawn = page[page.index("```") : page.rindex("```")]
+    assert not [layer for layer in layers if not re.search(rf"^ .*\b{layer}\b", drawn, re.MULTILINE)]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    table = page[page.index("## Main types") : page.index("## Conventions")]
+    types = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
+    assert len(types) > 20
+    assert not [name for name in types if not re.search(rf"^class {name}\b", source, re.MULTILINE)]
+
+
 POSIX_MODULES = {"fcntl", "termios", "tty", "pty", "resource", "pwd", "grp"}
 POSIX_NAMES = {"os.O_CLOEXEC", "os.O_NOFOLLOW", "os.fork", "os.getuid", "os.preadv", "signal.SIGKILL", "signal.SIGALRM"}
 

@@ -110,7 +110,9 @@ def _against_gold(found: JudgementList, gold: JudgementList, name: str, as_json:
         )
         show(result.confusion, make_console())
         words = {"kappa": result.kappa, "weighted kappa": result.weighted, "alpha (ordinal)": result.alpha}
-        said = ", ".join(f"{word} {item.value:.3f} ({item.low:.3f} to {item.high:.3f})" for word, item in words.items())
+        values = ", ".join(
+            f"{word} {item.value:.3f} ({item.low:.3f} to {item.high:.3f})" for word, item in words.items()
+        )
         saved = (
             "It reverses the order of gold grades; check whether its scale runs the other way."
             if result.weighted.value < 0.0 and result.alpha.value < 0.0
@@ -120,7 +122,7 @@ def _against_gold(found: JudgementList, gold: JudgementList, name: str, as_json:
             else "All gold grades are equal, so that it is not known what it saves."
         )
         typer.echo(
-            f"{said}; mean grade {result.judge_mean.value:.2f}, gold {result.gold_mean.value:.2f}. {saved} "
+            f"{values}; mean grade {result.judge_mean.value:.2f}, gold {result.gold_mean.value:.2f}. {saved} "
             "corank evaluate --gold says what it saves for a metric."
         )
 

@@ -60,6 +60,8 @@ def translate_message(message: str, command: Any, words: list[str]) -> str:
     for parameter in command.params:
         if parameter.opts[0].startswith("--"):
             options[_PARAMETERS.get(parameter.name, parameter.name)] = parameter.opts[0]
+    if name == "fit":
+        del options["unjudged"]  # a label; the parameter of AutoRanker is another one
     return replace_assignments(message, options, _model_parameters if name == "fit" else list)
 
 

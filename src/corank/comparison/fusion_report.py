@@ -100,14 +100,14 @@ class FusionReport:
 
     def sentences(self) -> list[str]:
         """Return what the values say: leads, and what more judgements would settle."""
-        said = []
+        lines = []
         for lead in self.leads:
             interval = f" ({lead.low:+.3f} to {lead.high:+.3f})" if np.isfinite(lead.low) else ""
-            said.append(
+            lines.append(
                 f"Fusion minus {lead.over}: {lead.difference:+.3f}{interval}; it is better with probability "
                 f"{lead.probability:.2f}."
             )
-        return [*said, self.advice()]
+        return [*lines, self.advice()]
 
     def advice(self) -> str:
         """Return what more judgements would settle."""

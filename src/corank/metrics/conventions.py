@@ -41,9 +41,9 @@ class Convention:
 
     def describe(self) -> str:
         """Return a sentence with the choices."""
-        said = [words for (name, value), words in _WORDS.items() if getattr(self, name) == value]
+        parts = [words for (name, value), words in _WORDS.items() if getattr(self, name) == value]
         return (
-            f"Convention {self.name}: {'; '.join([*said, f'a row is relevant from grade {self.relevant_from:g} on'])}."
+            f"Convention {self.name}: {'; '.join([*parts, f'a row is relevant from grade {self.relevant_from:g} on'])}."
         )
 
 

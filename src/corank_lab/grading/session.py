@@ -56,10 +56,10 @@ class GradingSession:
     >>> from corank_lab.grading.task import GradingEntry
     >>> task = GradingTask([GradingQuery("q1", "tea")], [GradingDocument(0, "a"), GradingDocument(0, "b")])
     >>> session = GradingSession(task)
-    >>> [task.documents[one.number].id for one in session.open_for("ann")]
+    >>> [task.documents[item.number].id for item in session.open_for("ann")]
     ['a', 'b']
     >>> session.add("ann", GradingEntry("grade", "q1", "a", "2"))
-    >>> [task.documents[one.number].id for one in session.open_for("bob")], session.final().tolist()
+    >>> [task.documents[item.number].id for item in session.open_for("bob")], session.final().tolist()
     (['b'], [2.0, nan])
     """
 
@@ -274,9 +274,9 @@ def _hash(key: str) -> float:
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:6], "big") / 2**48
 
 
-def _counts(one: Judgement | None) -> int:
+def _counts(judgement: Judgement | None) -> int:
     """Whether an answer fills one of the places of a document."""
-    return int(one is not None and one.action in ("grade", "unrateable"))
+    return int(judgement is not None and judgement.action in ("grade", "unrateable"))
 
 
 def judges_in_order(session: GradingSession) -> Sequence[str]:

@@ -242,9 +242,9 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             entry = replace(entry, of=self.session.records.ids[other])
         elif action not in ("relevant", "not", "later"):
             raise InputError("the form has no answer; choose include, exclude or put aside.")
-        said = clean(form.get("note", note)).strip()[:MAX_CHARACTERS]
-        if said != note:
-            self._store(judge, number, ScreeningEntry("note", id, text=said), f"{client_id}-note", keep_hold=True)
+        remark = clean(form.get("note", note)).strip()[:MAX_CHARACTERS]
+        if remark != note:
+            self._store(judge, number, ScreeningEntry("note", id, text=remark), f"{client_id}-note", keep_hold=True)
         saved = self._store(judge, number, entry, client_id)
         self._shown.pop((judge, number), None)
         return saved

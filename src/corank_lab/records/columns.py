@@ -380,7 +380,7 @@ def label_of_notes(notes: Iterable[str], counts: LabelCounts) -> float:
         elif result := _RAYYAN.search(note):
             votes = [vote.strip() for vote in _VOTE.findall(result[1])]
             counts.undecided += any(is_undecided(vote) for vote in votes)
-            label = settle([math.nan if (one := _known(vote)) is None else one for vote in votes], counts)
+            label = settle([math.nan if (grade := _known(vote)) is None else grade for vote in votes], counts)
         elif _EXCLUSION.match(note):
             label = 0.0
     return label

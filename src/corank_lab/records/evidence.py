@@ -178,60 +178,62 @@ class RecordAgreement(NamedTuple):
 _NAMES = ("year", "first author", "journal", "volume", "first page", "abstract")
 
 
-def compare_details(one: ComparedRecord, other: ComparedRecord) -> RecordAgreement:
+def compare_details(first: ComparedRecord, other: ComparedRecord) -> RecordAgreement:
     """Compare all details but identifiers and titles."""
     return RecordAgreement(
-        _years(one.year, other.year), _authors(one.author, other.author), _journals(one, other),
-        one.volume == other.volume if one.volume and other.volume else None, _pages(one.page, other.page),
-        _abstracts(one, other),
+        _years(first.year, other.year), _authors(first.author, other.author), _journals(first, other),
+        first.volume == other.volume if first.volume and other.volume else None, _pages(first.page, other.page),
+        _abstracts(first, other),
     )  # fmt: skip
 
 
-def _years(one: int | None, other: int | None) -> bool | None:
+def _years(first: int | None, other: int | None) -> bool | None:
     """A difference of one year, as between online and print, is neither an agreement nor a conflict."""
-    if one is None or other is None or abs(one - other) == 1:
+    if first is None or other is None or abs(first - other) == 1:
         return None
-    return one == other
+    return first == other
 
 
-def _authors(one: tuple[str, ...], other: tuple[str, ...]) -> bool | None:
-    if not one or not other:
+def _authors(first: tuple[str, ...], other: tuple[str, ...]) -> bool | None:
+    if not first or not other:
         return None
-    return bool(set(one) & set(other)) or (min(len(one[0]), len(other[0])) > 5 and fuzz.ratio(one[0], other[0]) >= 85)
+    return bool(set(first) & set(other)) or (
+        min(len(first[0]), len(other[0])) > 5 and fuzz.ratio(first[0], other[0]) >= 85
+    )
 
 
-def _pages(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool | None:
-    if one is None or other is None:
+def _pages(first: tuple[str, str] | None, other: tuple[str, str] | None) -> bool | None:
+    if first is None or other is None:
         return None
-    if one[1] == other[1]:
-        return True if one[0] == other[0] or not one[0] or not other[0] else None
+    if first[1] == other[1]:
+        return True if first[0] == other[0] or not first[0] or not other[0] else None
     # an article number and the pages of its PDF are not comparable
-    is_article = ["e" in page[0] or len(page[1]) > 4 for page in (one, other)]
+    is_article = ["e" in page[0] or len(page[1]) > 4 for page in (first, other)]
     return None if is_article[0] != is_article[1] else False
 
 
-def _abstracts(one: ComparedRecord, other: ComparedRecord) -> bool | None:
-    if len(one.abstract) < ABSTRACT_LENGTH or len(other.abstract) < ABSTRACT_LENGTH:
+def _abstracts(first: ComparedRecord, other: ComparedRecord) -> bool | None:
+    if len(first.abstract) < ABSTRACT_LENGTH or len(other.abstract) < ABSTRACT_LENGTH:
         return None
-    length = min(len(one.abstract), len(other.abstract))
-    alike = fuzz.ratio(one.abstract[:length], other.abstract[:length])
+    length = min(len(first.abstract), len(other.abstract))
+    alike = fuzz.ratio(first.abstract[:length], other.abstract[:length])
     return True if alike >= ABSTRACT_ALIKE else False if alike < ABSTRACT_OTHER else None
 
 
-def _journals(one: ComparedRecord, other: ComparedRecord) -> bool | None:
-    if one.issn & other.issn:
+def _journals(first: ComparedRecord, other: ComparedRecord) -> bool | None:
+    if first.issn & other.issn:
         return True
-    return same_journal(one.journal, other.journal)
+    return same_journal(first.journal, other.journal)
 
 
 @lru_cache(maxsize=100_000)
-def same_journal(one: tuple[str, ...], other: tuple[str, ...]) -> bool | None:
+def same_journal(first: tuple[str, ...], other: tuple[str, ...]) -> bool | None:
     """
     Return whether two journals, as words without articles and prepositions, may be one; None if it cannot be said.
     """
-    if not one or not other:
+    if not first or not other:
         return None
-    short, long = sorted((one, other), key=lambda words: (len(words), len("".join(words))))
+    short, long = sorted((first, other), key=lambda words: (len(words), len("".join(words))))
     if len(short) == len(long) and all(map(_is_abbreviation, short, long)):
         return True
     if short == ("".join(word[0] for word in long),):
@@ -239,21 +241,21 @@ def same_journal(one: tuple[str, ...], other: tuple[str, ...]) -> bool | None:
     return None if all(map(_is_abbreviation, short, long)) else False
 
 
-def _is_abbreviation(one: str, other: str) -> bool:
+def _is_abbreviation(first: str, other: str) -> bool:
     """Whether one word has the letters of the other in order, as natl and national."""
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((first, other), key=len)
     letters = iter(long)
     return short[0] == long[0] and all(letter in letters for letter in short)
 
 
-def compare(one: ComparedRecord, other: ComparedRecord) -> Match | None:
+def compare(first: ComparedRecord, other: ComparedRecord) -> Match | None:
     """Return why two records describe one work, or None if that is not sure."""
-    alike = title_similarity(one.title, other.title)
-    details = compare_details(one, other)
-    reason = _by_identifier(one, other, alike, details)
+    alike = title_similarity(first.title, other.title)
+    details = compare_details(first, other)
+    reason = _by_identifier(first, other, alike, details)
     if reason:
         return Match(200 + alike + len(details.agreeing()), reason)
-    if _is_duplicate(one, other, alike, details):
+    if _is_duplicate(first, other, alike, details):
         return Match(alike + len(details.agreeing()), _in_words(alike, details))
     return None
 
@@ -269,104 +271,104 @@ def _in_words(alike: float, details: RecordAgreement) -> str:
     return ", ".join([percent, *both, *(["abstracts alike"] if details.abstract else [])])
 
 
-def _by_identifier(one: ComparedRecord, other: ComparedRecord, alike: float, details: RecordAgreement) -> str:
+def _by_identifier(first: ComparedRecord, other: ComparedRecord, alike: float, details: RecordAgreement) -> str:
     """Reason if an identifier is the same and nothing shows that the works differ, as in supplements with one DOI."""
-    same_pmid = bool(one.pmid) and one.pmid == other.pmid
-    same_doi = bool(one.doi) and one.doi == other.doi
-    if _differ(one.pmid, other.pmid) or (kinds_differ(one.title, other.title) and not details.same_place):
+    same_pmid = bool(first.pmid) and first.pmid == other.pmid
+    same_doi = bool(first.doi) and first.doi == other.doi
+    if _differ(first.pmid, other.pmid) or (kinds_differ(first.title, other.title) and not details.same_place):
         return ""
-    unknown = not one.title or not other.title
+    unknown = not first.title or not other.title
     if same_pmid and (unknown or alike >= RELATED or details.author or details.same_place):
-        return f"same PubMed id {one.pmid}"
+        return f"same PubMed id {first.pmid}"
     if same_doi:
         conflicts = set(details.conflicting())
         if alike >= SAME:
             # neighbouring abstracts of a supplement may differ by a word of the title
-            told_apart = numbers_differ(one.title, other.title) and not is_beginning(one.title, other.title)
-            told_apart = told_apart or (replaced_words(one.title, other.title) and not details.author)
+            told_apart = numbers_differ(first.title, other.title) and not is_beginning(first.title, other.title)
+            told_apart = told_apart or (replaced_words(first.title, other.title) and not details.author)
             is_same = (not told_apart or details.page is True or details.abstract is True) and (
-                "first page" not in conflicts or ("first author" not in conflicts and not _other_text(one, other))
+                "first page" not in conflicts or ("first author" not in conflicts and not _other_text(first, other))
             )
-        elif alike >= RELATED or is_beginning(one.title, other.title) or unknown:
+        elif alike >= RELATED or is_beginning(first.title, other.title) or unknown:
             is_same = bool(details.author or details.page or unknown) and not {"first page", "abstract"} & conflicts
             is_same = is_same and (alike >= CLOSE or details.abstract is not None or details.page is True)
         else:
             is_same = details.same_place and details.author is True and details.abstract is not False
-        return f"same DOI {one.doi}" if is_same else ""
-    if one.accession and one.accession == other.accession and not details.conflicting():
-        is_same = alike >= CLOSE and not _differ(one.doi, other.doi) and not numbers_differ(one.title, other.title)
-        return f"same accession number {one.accession}" if is_same else ""
+        return f"same DOI {first.doi}" if is_same else ""
+    if first.accession and first.accession == other.accession and not details.conflicting():
+        is_same = alike >= CLOSE and not _differ(first.doi, other.doi) and not numbers_differ(first.title, other.title)
+        return f"same accession number {first.accession}" if is_same else ""
     return ""
 
 
-def _other_text(one: ComparedRecord, other: ComparedRecord) -> bool:
+def _other_text(first: ComparedRecord, other: ComparedRecord) -> bool:
     """Whether both records have abstracts that are not alike."""
-    known = min(len(one.abstract), len(other.abstract)) >= ABSTRACT_LENGTH
-    return known and _abstracts(one, other) is not True
+    known = min(len(first.abstract), len(other.abstract)) >= ABSTRACT_LENGTH
+    return known and _abstracts(first, other) is not True
 
 
-def _differ(one: str, other: str) -> bool:
-    return bool(one and other) and one != other
+def _differ(first: str, other: str) -> bool:
+    return bool(first and other) and first != other
 
 
-def _is_duplicate(one: ComparedRecord, other: ComparedRecord, alike: float, details: RecordAgreement) -> bool:
+def _is_duplicate(first: ComparedRecord, other: ComparedRecord, alike: float, details: RecordAgreement) -> bool:
     """Decide without an identifier: the less alike the titles are, the more of the rest must agree."""
-    if _differ(one.pmid, other.pmid) or kinds_differ(one.title, other.title):
+    if _differ(first.pmid, other.pmid) or kinds_differ(first.title, other.title):
         return False
-    if not one.title or not other.title:
-        return one.title == other.title and details.abstract is True and not details.conflicting()
+    if not first.title or not other.title:
+        return first.title == other.title and details.abstract is True and not details.conflicting()
     agreeing, conflicting = details.agreeing(), details.conflicting()
     if len(conflicting) > 1:
         return False
     place, same_abstract = details.same_place, details.abstract is True
-    if _differ(one.doi, other.doi) and not (alike >= SAME and place):
+    if _differ(first.doi, other.doi) and not (alike >= SAME and place):
         return False
-    if one.generic or other.generic:
+    if first.generic or other.generic:
         return not conflicting and details.year is True and (place or (same_abstract and details.author is True))
     if conflicting and not place:
         # pages may be those of an earlier version if all the rest agrees
         rest = {"year", "first author", "journal", "abstract"}
         if conflicting != ["first page"] or not rest <= set(agreeing):
             return False
-    changed = numbers_differ(one.title, other.title) or replaced_words(one.title, other.title)
+    changed = numbers_differ(first.title, other.title) or replaced_words(first.title, other.title)
     if (
         changed
         and not (place and alike >= CLOSE and details.author is not False)
         and not (same_abstract and details.author is True and details.page is not False)
     ):
         return False
-    if one.year and other.year and one.year != other.year and not (details.page or same_abstract):
+    if first.year and other.year and first.year != other.year and not (details.page or same_abstract):
         return False  # a conference abstract and its article, or a yearly editorial
     if alike >= SAME:
         is_bare = details.author is details.journal is details.abstract is None  # as in a list of titles and years
-        if alike == 100 and is_bare and details.year and not conflicting and len(one.title.split()) >= MIN_WORDS:
+        if alike == 100 and is_bare and details.year and not conflicting and len(first.title.split()) >= MIN_WORDS:
             return True
         # a comment often has the title, year and journal of the work that it is about, and no abstract
-        same_text = same_abstract or one.text == other.text
+        same_text = same_abstract or first.text == other.text
         is_told = bool(details.author or details.page) or same_text
-        return is_told and (len(agreeing) > 1 or (alike == 100 and (_nothing_else(one, other) or same_abstract)))
+        return is_told and (len(agreeing) > 1 or (alike == 100 and (_nothing_else(first, other) or same_abstract)))
     if alike >= CLOSE:
         return len(agreeing) > 2 and (place or same_abstract)
-    if alike >= RELATED or is_beginning(one.title, other.title):
+    if alike >= RELATED or is_beginning(first.title, other.title):
         return len(agreeing) > 3 and details.author is True and (place or same_abstract)
     # a translated title
     return place and same_abstract and details.author is True and details.year is True
 
 
-def _nothing_else(one: ComparedRecord, other: ComparedRecord) -> bool:
+def _nothing_else(first: ComparedRecord, other: ComparedRecord) -> bool:
     """Whether only titles, which are long enough, are known, and perhaps the same year."""
-    known = (one.author, other.author, one.journal, other.journal)
-    return not any(known) and one.year == other.year and len(one.title.split()) > 4
+    known = (first.author, other.author, first.journal, other.journal)
+    return not any(known) and first.year == other.year and len(first.title.split()) > 4
 
 
-def contradict(one: ComparedRecord, other: ComparedRecord) -> bool:
+def contradict(first: ComparedRecord, other: ComparedRecord) -> bool:
     """Return whether two records cannot describe one work, even if both resemble a third."""
-    if _differ(one.pmid, other.pmid) or kinds_differ(one.title, other.title):
+    if _differ(first.pmid, other.pmid) or kinds_differ(first.title, other.title):
         return True
-    alike = title_similarity(one.title, other.title) if one.title and other.title else 100.0
-    details = compare_details(one, other)
-    if alike >= RELATED and numbers_differ(one.title, other.title) and not details.same_place:
-        return not is_beginning(one.title, other.title)
-    n_against = len(details.conflicting()) + _differ(one.doi, other.doi) + (alike < RELATED)
-    is_tied = details.same_place or details.abstract is True or (bool(one.doi) and one.doi == other.doi)
+    alike = title_similarity(first.title, other.title) if first.title and other.title else 100.0
+    details = compare_details(first, other)
+    if alike >= RELATED and numbers_differ(first.title, other.title) and not details.same_place:
+        return not is_beginning(first.title, other.title)
+    n_against = len(details.conflicting()) + _differ(first.doi, other.doi) + (alike < RELATED)
+    is_tied = details.same_place or details.abstract is True or (bool(first.doi) and first.doi == other.doi)
     return n_against > int(is_tied)

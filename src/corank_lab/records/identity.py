@@ -190,9 +190,9 @@ class IdentityIndex:
         item = self._records.details[at]
         return bool(item.year and item.authors) and len(normalise_title(self._records.titles[at]).split()) >= 4
 
-    def _is_copy(self, one: int, other: int) -> bool:
+    def _is_copy(self, this: int, other: int) -> bool:
         """Whether two records differ at most in their ids."""
-        mine, theirs = (_kinds(self._records.keys[i]) for i in (one, other))
+        mine, theirs = (_kinds(self._records.keys[i]) for i in (this, other))
         return all(mine.get(kind) == theirs.get(kind) for kind in (*STRONG, "title"))
 
     def _by_long_title(self, wanted: Sequence[str], title: str) -> int | None:
@@ -281,14 +281,14 @@ def comparable_title(text: str) -> str:
     return words
 
 
-def title_similarity(one: str, other: str) -> float:
+def title_similarity(this: str, other: str) -> float:
     """Return how alike two comparable titles are, from 0 to 100; blanks do not count."""
-    return fuzz.ratio(one.replace(" ", ""), other.replace(" ", ""))
+    return fuzz.ratio(this.replace(" ", ""), other.replace(" ", ""))
 
 
-def numbers_differ(one: str, other: str) -> bool:
+def numbers_differ(this: str, other: str) -> bool:
     """Return whether two comparable titles contain different numbers, as digits or as words."""
-    return _numbers(one) != _numbers(other)
+    return _numbers(this) != _numbers(other)
 
 
 @lru_cache(maxsize=200_000)
@@ -298,9 +298,9 @@ def _numbers(title: str) -> tuple[str, ...]:
     return tuple(sorted(result))
 
 
-def kinds_differ(one: str, other: str) -> bool:
+def kinds_differ(this: str, other: str) -> bool:
     """Return whether only one of two comparable titles names a kind of publication, such as an erratum or a reply."""
-    return REPLY_WORDS.intersection(one.split()) != REPLY_WORDS.intersection(other.split())
+    return REPLY_WORDS.intersection(this.split()) != REPLY_WORDS.intersection(other.split())
 
 
 def is_generic(title: str) -> bool:
@@ -310,13 +310,13 @@ def is_generic(title: str) -> bool:
     return len(telling) < 3 or len("".join(telling)) < 15
 
 
-def replaced_words(one: str, other: str) -> bool:
+def replaced_words(this: str, other: str) -> bool:
     """Return whether a word of each comparable title is missing in the other and resembles none of its words."""
-    mine, theirs = set(one.split()), set(other.split())
+    mine, theirs = set(this.split()), set(other.split())
     left, right = mine - theirs, theirs - mine
     if not left or not right:
         return False
-    joined, others = one.replace(" ", ""), other.replace(" ", "")
+    joined, others = this.replace(" ", ""), other.replace(" ", "")
     lost = (word for word in left if word not in _STOP and word not in others and not _resembles(word, right))
     new = (word for word in right if word not in _STOP and word not in joined and not _resembles(word, left))
     return any(lost) and any(new)
@@ -326,7 +326,7 @@ def _resembles(word: str, words: set[str]) -> bool:
     return process.extractOne(word, words, scorer=fuzz.ratio, score_cutoff=75) is not None
 
 
-def is_beginning(one: str, other: str, least: int = 30) -> bool:
+def is_beginning(this: str, other: str, least: int = 30) -> bool:
     """Return whether one comparable title is the beginning of the other, as a title without its subtitle."""
-    short, long = sorted((one.replace(" ", ""), other.replace(" ", "")), key=len)
+    short, long = sorted((this.replace(" ", ""), other.replace(" ", "")), key=len)
     return len(short) >= least and long.startswith(short)

@@ -94,10 +94,10 @@ def _of_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{name}, line {i}", row
 
 
-def _flatten(one: dict[str, Any], place: str) -> RawRecord:
+def _flatten(node: dict[str, Any], place: str) -> RawRecord:
     record: RawRecord = {}
-    index = one.get(INVERTED)
-    for key, value in one.items():
+    index = node.get(INVERTED)
+    for key, value in node.items():
         if key == INVERTED and isinstance(value, dict):
             continue
         _add(record, _text(key), value, 0)
@@ -231,8 +231,8 @@ def _root(text: str, name: str) -> Any:
         pass
     if isinstance(first, InputError):
         raise first
-    said = f"{type(first).__name__}: {str(first)[:100]}"
-    raise InputError(f"{name} is not valid XML ({said}); export it again, or as RIS.") from None
+    message = f"{type(first).__name__}: {str(first)[:100]}"
+    raise InputError(f"{name} is not valid XML ({message}); export it again, or as RIS.") from None
 
 
 def _shallow(root: Any, name: str) -> Any:
@@ -331,13 +331,13 @@ def _repeated(root: Any) -> list[Any]:
 def _flat(element: Any) -> RawRecord:
     result: RawRecord = {}
 
-    def add(one: Any, path: str, depth: int) -> None:
-        if len(one) and depth < _DEEPEST:
-            for child in one:
+    def add(node: Any, path: str, depth: int) -> None:
+        if len(node) and depth < _DEEPEST:
+            for child in node:
                 if isinstance(child.tag, str):
                     add(child, f"{path}.{_local(child.tag)}" if path else _local(child.tag), depth + 1)
             return
-        value = _all_text(one) or one.get("href", "")
+        value = _all_text(node) or node.get("href", "")
         if value and path:
             result.setdefault(path, []).append(value)
 

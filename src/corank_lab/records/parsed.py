@@ -214,7 +214,7 @@ def split_references(values: Iterable[str], *, is_list: bool = False) -> tuple[s
             continue
         lines = [item for item in _LINE.split(value) if item.strip(_EDGES)]
         result += lines if len(lines) > 1 else _sentences(value)
-    return tuple(one for text in result if (one := " ".join(text.split()).strip(_EDGES)))
+    return tuple(trimmed for text in result if (trimmed := " ".join(text.split()).strip(_EDGES)))
 
 
 def _sentences(text: str) -> list[str]:

@@ -398,8 +398,8 @@ def _candidates(entry: ReadRecord) -> list[str]:
 
 def _content(entry: ReadRecord) -> str:
     """Return a hash of the texts and fields of a record."""
-    said = json.dumps([entry.title, entry.abstract, sorted(entry.fields.items())], ensure_ascii=True)
-    return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
+    content = json.dumps([entry.title, entry.abstract, sorted(entry.fields.items())], ensure_ascii=True)
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
 _FOREIGN = {

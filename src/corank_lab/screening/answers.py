@@ -327,7 +327,7 @@ def combine(judges: Judges, *, conflicts: bool = True) -> ScreeningAnswers:
             if entry.action != "duplicate":
                 verdicts.setdefault(number, set()).add(entry.action)
         for number, entry in answers.adjudicated.items():
-            settled[number] = max(settled.get(number, entry), entry, key=lambda one: one.time)
+            settled[number] = max(settled.get(number, entry), entry, key=lambda latest: latest.time)
     together = ScreeningAnswers(next(iter(judges.values())).unique)
     for number, (_, _, entry) in sorted(first.items(), key=lambda item: item[1][:2]):
         if number in settled:

@@ -248,8 +248,8 @@ def _unique(records: Records, entries: Mapping[str, list[ScreeningEntry]], keep_
     if keep_duplicates:
         return single
     groups = find_duplicates(single.everything)
-    said = [entry for lines in entries.values() for entry in lines if entry.action == "distinct"]
-    pairs = {(single.find(entry.id), single.find(entry.of)) for entry in said}
+    distinct = [entry for lines in entries.values() for entry in lines if entry.action == "distinct"]
+    pairs = {(single.find(entry.id), single.find(entry.of)) for entry in distinct}
     separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
     return UniqueRecords(single.everything, groups.without(separate) if separate else groups)
 

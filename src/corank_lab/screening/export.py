@@ -93,7 +93,7 @@ def export_screening(
     *,
     groups: DuplicateGroups | None = None,
     only: str = "all",
-    tag: str = "",
+    tag: str | None = None,
     all_copies: bool = False,
     overwrite: bool = False,
     keep_formulas: bool = False,
@@ -106,13 +106,18 @@ def export_screening(
     wanted = {"conflicts": "conflict"}.get(only, only)
     works = range(len(records)) if all_copies else _works(records, origins, status)
     numbers = [number for number in works if wanted in ("all", status[number])]
-    if tag:
+    name, has_tag = "", True
+    if tag is not None:
         name, has_tag = tag.removeprefix("!"), not tag.startswith("!")
+        tags = _distinct(word for answer in answers for word in answer.tags)
+        if name not in tags:  # a wrong name after ! would export what is to be left out
+            known = suggest_names(name, tags) if tags else "no record has a tag"
+            raise InputError(f"no record has the tag {name!r}; {known}.")
         numbers = [number for number in numbers if (name in answers[number].tags) == has_tag]
     if not numbers:
         kind = "in conflict" if only == "conflicts" else only
-        tagged = f" with the tag {tag}" if tag else ""
-        raise InputError(f"no record is {kind}{tagged}, so {path} was not written.")
+        tagged = f" {'with' if has_tag else 'without'} the tag {name!r}" if name else ""
+        raise InputError(f"no record{tagged} is {kind}, so {path} was not written.")
     columns = _columns(answers, origins)
     changes = write_records(
         path,

@@ -297,11 +297,11 @@ def screening_agreement(judges: Judges) -> ScreeningAgreement:
     return ScreeningAgreement(tuple(pairs), n_conflicts, n_conflicts - len(find_conflicts(judges)))
 
 
-def _pair(one: str, other: str, question: str, a: NDArray[np.bool_], b: NDArray[np.bool_]) -> PairAgreement:
+def _pair(this: str, other: str, question: str, a: NDArray[np.bool_], b: NDArray[np.bool_]) -> PairAgreement:
     low, high = kappa_interval(a, b)
     kappa = cohen_kappa(a.astype(float), b.astype(float))
     counts = len(a), int((a == b).sum()), int((a & b).sum())
-    return PairAgreement(one, other, question, *counts, kappa, float(np.fmin(low, kappa)), float(np.fmax(high, kappa)))
+    return PairAgreement(this, other, question, *counts, kappa, float(np.fmin(low, kappa)), float(np.fmax(high, kappa)))
 
 
 def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_], confidence: float = 0.95) -> tuple[float, float]:

@@ -25,6 +25,8 @@ COMMAND = typer.main.get_command(cli.app)
         ("fit", "use alpha=1e-3 or n_steps=10, scale=False", "use --alpha 1e-3 or --iterations 10, --set scale=False"),
         ("fit", "alpha is -1.0; pass a number of at least 0.", "--alpha is -1.0; pass a number of at least 0."),
         ("fit", "tol is -1.0; pass a number.", "tol is -1.0; pass a number."),
+        ("fit", "unjudged is 'x'; pass 'auto'.", "unjudged is 'x'; pass 'auto'."),
+        ("fuse", "unjudged is 'x'; pass 'auto'.", "--unjudged is 'x'; pass 'auto'."),
         ("fit", "y is a word; pass numbers.", "y is a word; pass numbers."),
         ("rank", "name it as y= or set coupling=0.", "name it as --label or set coupling=0."),
         ("fit", "or replace it with overwrite=True.", "or replace it with --force."),

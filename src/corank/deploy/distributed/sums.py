@@ -152,8 +152,8 @@ def _sums(data: RankingData, settings: SumSettings) -> Sums:
     return Sums(freedom(data, settings.ties), are_grades, _spread(data), pair, unscored, total)
 
 
-def _both(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
-    return None if one is None or other is None else one + other
+def _both(this: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
+    return None if this is None or other is None else this + other
 
 
 def _over_runs(rows_pass: RowPass) -> ExactSum:

@@ -73,16 +73,16 @@ class SampledDocuments(NamedTuple):
         pi = self.probabilities
         if is_graded[:k].all() and (pi < 1.0).any():
             # the first k are those drawn before the time of the next
-            said = f"the first {k} of {n} drawn documents have human grades; they are a smaller draw."
+            remark = f"the first {k} of {n} drawn documents have human grades; they are a smaller draw."
             return SampledDocuments(
                 self.documents[:k], 1.0 - (1.0 - pi[:k]) ** self.times[k], self.shares[:k], self.times[:k]
-            ), said
+            ), remark
         kept = np.flatnonzero(is_graded)
-        said = (
+        remark = (
             f"{k} of {n} drawn documents have human grades; it is assumed that the others lack grades by chance. Grade "
             "them in the order of the file, or all."
         )
-        return SampledDocuments(self.documents[kept], pi[kept] * k / n, self.shares[kept], self.times[kept]), said
+        return SampledDocuments(self.documents[kept], pi[kept] * k / n, self.shares[kept], self.times[kept]), remark
 
 
 class DocumentEstimate(NamedTuple):
@@ -297,7 +297,7 @@ def evaluate_documents(
     columns = zip(*((place[row[:2]], *row[2:]) for row in drawn), strict=True)
     index, pi, shares, times = (np.array(column) for column in columns)
     has_grade = ~np.isnan(grades[0, index])
-    sampled, said = SampledDocuments(index, pi, shares, times).graded(has_grade)
+    sampled, remark = SampledDocuments(index, pi, shares, times).graded(has_grade)
     W = document_weights(graded, metric, convention)
     h, c = gains(grades[0], metric, convention)[sampled.documents], gains(grades[1:], metric, convention).T
     query = graded.documents[0]
@@ -313,7 +313,7 @@ def evaluate_documents(
         W @ _features(c).mean(axis=1) if c.size else np.full(len(W), np.nan),
         estimate_documents(W, c, query, sampled, h),
         tuple(sequential_terms(row - W[0], c, W, size, query, sampled, h) for row in W[1:]) if is_prefix else (),
-        tuple(note for note in (*notes, said) if note),
+        tuple(note for note in (*notes, remark) if note),
     )  # fmt: skip
 
 

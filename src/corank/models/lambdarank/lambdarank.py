@@ -313,7 +313,9 @@ class LambdaRank(Ranker):
         inputs, weights = (X, y, qid_of_index(X, qid), pairs), (sample_weight, pair_weight)
         if callbacks and self.scorer != "trees":
             raise InputError(f"callbacks were given, but scorer is {self.scorer!r}; set scorer='trees'.")
-        depth = None if eval_at is None else int(np.ravel(eval_at)[0])
+        if not all(map(callable, callbacks or ())):
+            raise InputError("callbacks holds something that cannot be called; pass a list of functions.")
+        depth = None if eval_at is None else _first_depth(eval_at)
         given = (("eval_set", eval_set), ("callbacks", callbacks), ("depth", depth))
         more: dict[str, Any] = {name: value for name, value in given if value is not None}
         fit = partial(self._fit, **more) if more else None
@@ -546,6 +548,13 @@ class LambdaRank(Ranker):
         if result.interrupted:
             raise Interrupted(fitted)
         return fitted
+
+
+def _first_depth(eval_at: Any) -> int:
+    depths = np.ravel(eval_at)
+    if not len(depths) or depths.dtype.kind not in "iu" or depths[0] < 1:
+        raise InputError(f"eval_at is {eval_at!r}; pass a whole number of at least 1, or a list of them.")
+    return int(depths[0])
 
 
 def _with_group(eval_set: Any, eval_group: Any) -> tuple[Any, Any, Any]:

@@ -46,8 +46,10 @@ def LGBMRanker(
     for name, allowed in _SAME.items():
         if (value := parameters.pop(name, allowed[0])) not in allowed:
             raise InputError(f"{name} is {value!r}; corank's trees have {name}={allowed[0]!r}, so leave it out.")
+    if "scorer" in parameters:
+        raise InputError("scorer was given, but LGBMRanker has trees; pass it to LambdaRank.")
     own = {name: parameters.pop(name) for name in set(LambdaRank._rules) & set(parameters)}
     return LambdaRank(
-        scorer="trees", n_estimators=n_estimators, metric=_METRICS.get(str(metric), metric), verbose=verbose > 0,
-        tree_params=parameters or None, **own,
+        scorer="trees", n_estimators=n_estimators, metric=_METRICS.get(str(metric), metric),
+        verbose=bool(verbose and verbose > 0), tree_params=parameters or None, **own,
     )  # fmt: skip

@@ -52,6 +52,11 @@ _OURS = (
     "objective", "num_iterations", "learning_rate", "num_threads", "seed", "verbosity", "linear_tree", "boosting",
     "num_class", "categorical_feature",
 )  # fmt: skip
+# parameters of LightGBM's objectives, which would change nothing
+_OF_OBJECTIVES = (
+    "label_gain", "lambdarank_truncation_level", "lambdarank_norm", "lambdarank_position_bias_regularization",
+    "sigmoid", "is_unbalance", "scale_pos_weight",
+)  # fmt: skip
 # values up to ZERO are noise in a column with values of this size: they are below its rounding error
 _NOISE = ZERO * 2.0**53
 # LightGBM adds two neighbouring values
@@ -227,5 +232,10 @@ def checked_parameters(own: dict[str, Any]) -> dict[str, Any]:
             raise InputError(
                 f"tree_params has {name!r}, which corank sets or does not support; use n_steps, eta0, n_jobs, "
                 "random_state or lambdas."
+            )
+        if names[name] in _OF_OBJECTIVES:
+            raise InputError(
+                f"tree_params has {name!r}, which belongs to LightGBM's objectives and changes nothing here; choose "
+                "lambdas, such as 'ndcg@10', instead."
             )
     return {names[name]: value for name, value in own.items()}

@@ -146,11 +146,12 @@ class Leaderboard(BaseEstimator):
         )
         if len(names) > MAX_ITEMS:
             raise InputError(f"there are {len(names):,} items; a leaderboard takes at most {MAX_ITEMS:,}.")
-        people = people.on(names)
         scores = None
         if cheap_votes is not None:
+            _warn_strangers(people.items, cheap_votes.items)
             other = ScoreFit.of(cheap_votes.on(names), Hyperprior(len(names)))
             scores = CheapScores(other.mean, other.covariance)
+        people = people.on(names)
         F = None if rows is None else _standardised(rows, names)
         if scores is None and F is None:
             _warn_disconnected(people)
@@ -360,6 +361,15 @@ def _standardised(rows: Items, names: Sequence[str]) -> Floats:
         raise InputError("features has no numeric column that differs between items; add one, or leave features out.")
     X = (X[:, varies] - X[:, varies].mean(axis=0)) / deviation[varies]
     return np.asarray(X / np.sqrt(X.shape[1]))
+
+
+def _warn_strangers(items: Sequence[str], cheap: Sequence[str]) -> None:
+    missing = [item for item in items if item not in set(cheap)]
+    if items and len(missing) > len(items) / 2:
+        warn(
+            f"{len(missing)} of {len(items)} items that people voted on are not in the cheap votes: {listed(missing)}; "
+            f"those are on {listed(cheap)}. Are items spelt alike?"
+        )
 
 
 def _warn_disconnected(votes: Votes) -> None:

@@ -108,7 +108,7 @@ def draw(board: Leaderboard, path: Any = None) -> Any:
 
     n = min(len(board.items_), MAX_ITEMS)
     k, names = min(n, MAX_ITEMS // 2), [name if len(name) <= 28 else name[:27] + "…" for name in board.items_[:n]]
-    figure = Figure((11.0, 1.2 + 0.26 * n), layout="constrained")
+    figure = Figure((11.0, max(1.2 + 0.26 * n, 3.6)), layout="constrained")
     left, right = figure.subplots(1, 2)
     score, low, high = board.scores_[:n], board.lower_[:n], board.upper_[:n]
     left.errorbar(score, np.arange(n), xerr=[score - low, high - score], fmt="o", color="#014c9c", capsize=2)
@@ -120,7 +120,7 @@ def draw(board: Leaderboard, path: Any = None) -> Any:
     image = right.imshow(np.where(np.eye(k, dtype=bool), np.nan, matrix), vmin=0.0, vmax=1.0, cmap="RdBu")
     right.set_xticks(np.arange(k), names[:k], rotation=90)
     right.set_yticks(np.arange(k), names[:k])
-    right.set_title("share of votes of the row against the column, ties half", fontsize=10)
+    right.set_title("share of votes of the row\nagainst the column, ties half", fontsize=10)
     for a, b in np.argwhere(~np.eye(k, dtype=bool)) if k <= 12 else ():
         color = "w" if abs(matrix[a, b] - 0.5) > 0.3 else "k"
         right.text(b, a, f"{matrix[a, b]:.2f}", ha="center", va="center", fontsize=8, color=color)

@@ -29,7 +29,9 @@ def export(
         Path, typer.Option("--output", "-o", help="File of records and answers to write: .ris, .csv or .xlsx.")
     ],
     only: Annotated[str, typer.Option(help="Records to export: all, included, excluded, conflicts or unread.")] = "all",
-    tag: Annotated[str, typer.Option(help="Only records with this tag; with ! before it, those without.")] = "",
+    tag: Annotated[
+        str | None, typer.Option(help="Only records with this tag; with ! before it, those without.")
+    ] = None,
     all_copies: Annotated[bool, typer.Option("--all-copies", help="Write duplicates too, not each work once.")] = False,
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
@@ -51,6 +53,8 @@ def export(
     require_text_place(output, overwrite=force)
     unique, judges = files.judged
     if is_log:
+        if tag or only != "all":
+            raise InputError(f"{output} is the log of all answers; leave out --tag and --only, or write a table.")
         _export_log(files, output, force=force, as_json=as_json)
         return
     counts = export_screening(
@@ -179,11 +183,11 @@ def _certificate_files(certificate: dict[str, Any] | None) -> dict[str, str | by
 def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: str) -> str:
     """Say whether the screening is finished, and what is known of the recall."""
     unread = facts.counts.unread
-    said = certificate["result"]["statement"] if certificate else remark
+    statement = certificate["result"]["statement"] if certificate else remark
     if not unread or facts.is_reached:
-        return str(said)
+        return str(statement)
     left = f"{unread} record{'s' * (unread != 1)} {'is' if unread == 1 else 'are'}"
-    return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {said}"
+    return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {statement}"
 
 
 def certify(

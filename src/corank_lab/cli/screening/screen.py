@@ -203,14 +203,13 @@ def settle(
 
 def _criteria(topic: str | None) -> str | None:
     """Return a description of relevant records: the words themselves, or those of a file."""
+    from corank.data import read_utf8
+
     if topic is None or len(topic) > MAX_NAME:
         return topic
     path = Path(topic)
     if path.is_file():
-        try:
-            words = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise InputError(f"{topic} is not UTF-8; save it as UTF-8.") from None
+        words = read_utf8(path)
         if not words.strip():
             raise InputError(f"{topic} is empty; write criteria in words.")
         return words

@@ -57,7 +57,7 @@ def read(
     settings = {**stopping, "topic": options["topic"] or "", "use_labels": False}  # labels are entries of the judge
     with printable_console(err=True).status(f"comparing {len(files.records)} records"):
         files.groups  # noqa: B018
-    with files.journal(judge, **settings) as (journal, said):
+    with files.journal(judge, **settings) as (journal, remarks):
         is_first, unique = not journal.entries, files.unique(journal)
         given = store_reasons(journal, reasons, reasons_file)
         with printable_console(err=True).status(f"comparing {len(unique.unique)} records"):
@@ -66,7 +66,7 @@ def read(
                 prior=prior, **options,
             )  # fmt: skip
             screening.prepare()
-        notices += [*said, *_unmatched(screening.unmatched), *_about(screening, n_labelled, ignore_labels, is_first)]
+        notices += [*remarks, *_unmatched(screening.unmatched), *_about(screening, n_labelled, ignore_labels, is_first)]
         read_all(screening, reasons=given, highlights=highlights, notices=notices)
     make_console().print(f"Your answers are saved in {files.database}. Run the same command to continue.")
     return True
@@ -86,8 +86,8 @@ def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], hig
         session = Adjudication(files.unique(journal), journal)
         if session.next() is None:
             n = len(session.conflicts)
-            said = f"All {n} conflicts are settled." if n else f"The judges {', '.join(judges)} have no conflict."
-            make_console().print(said)
+            sentence = f"All {n} conflicts are settled." if n else f"The judges {', '.join(judges)} have no conflict."
+            make_console().print(sentence)
             return
         read_all(session, reasons=given, highlights=highlights)
     make_console().print(f"Your answers are saved in {files.database}.")
@@ -112,10 +112,10 @@ def _ask_for_labels(n: int) -> str:
     from corank.cli import make_console
     from corank_lab.cli.terminal import terminal
 
-    said = f"All {n} records of the file have a label, so there is nothing left to read."
+    sentence = f"All {n} records of the file have a label, so there is nothing left to read."
     console = make_console()
     with terminal() as ask:
-        console.print(f"{said} Is a replay meant: how fast would the relevant records be found?")
+        console.print(f"{sentence} Is a replay meant: how fast would the relevant records be found?")
         console.print("s replay   i ignore the labels and read (--ignore-labels)   q quit")
         while (key := ask().lower()) not in ("s", "i", "q", "quit"):
             console.print(f"{key!r} is not a key; press s, i or q.")
@@ -304,12 +304,12 @@ class ScreeningFiles:
             self.database.parent.mkdir(parents=True, exist_ok=True)
         with ScreeningJournal(store or self.database, judge) as journal:
             journal.begin(unique, {path.name: read_regular(path) for path in self.paths}, **settings)
-            said = journal.import_old(self.old_folder)
+            sentence = journal.import_old(self.old_folder)
             listed = self.old_folder / REASONS
             assert journal.project is not None
             if listed.exists() and not journal.project.settings.get("reasons"):
                 journal.change_settings(reasons="\n".join(_lines(read_utf8(listed))))
-            yield journal, [said] if said else []
+            yield journal, [sentence] if sentence else []
 
     def unique(self, journal: ScreeningJournal) -> UniqueRecords:
         """Return the records, with groups of duplicates less those that a judge has separated."""

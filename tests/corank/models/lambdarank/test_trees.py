@@ -178,6 +178,21 @@ def test_names_of_lightgbm_are_those_of_corank():
         LambdaRank(scorer="trees").fit(X, y, group=sizes, eval_set=[held])
 
 
+def test_what_would_change_nothing_is_refused():
+    sizes = np.unique(QID, return_counts=True)[1]
+    for given, word in (
+        ({"eval_at": "x"}, "eval_at is 'x'"), ({"eval_at": []}, "eval_at"), ({"callbacks": [3]}, "cannot be called"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=word):
+            LGBMRanker(2).fit(X, Y, group=sizes, **given)
+    for name, value in (("label_gain", [0, 1]), ("lambdarank_truncation_level", 10), ("sigmoid", 2.0)):
+        with pytest.raises(InputError, match=f"'{name}', which belongs to LightGBM's objectives"):
+            LGBMRanker(2, **{name: value}).fit(X, Y, group=sizes)
+    with pytest.raises(InputError, match="scorer was given"):
+        LGBMRanker(2, scorer="linear")
+    assert not LGBMRanker(2, verbose=None).verbose
+
+
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 def test_a_script_for_lightgbm_runs_with_another_import():
     """The same calls give a model of LightGBM, and a model of corank with these parameters."""

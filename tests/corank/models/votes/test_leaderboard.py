@@ -290,6 +290,15 @@ def test_cheap_votes_of_the_arena_replace_many_human_ones():
     assert np.mean(errors) < 0.05
 
 
+def vote_rows(winners, losers):
+    return [{"winner": winner, "loser": loser} for winner, loser in zip(winners, losers, strict=True)]
+
+
+def test_cheap_votes_on_items_of_other_names_are_noticed():
+    with pytest.warns(UserWarning, match="2 of 3 items .* not in the cheap votes: b, c; those are on "):
+        Leaderboard().fit(vote_rows("ab", "bc"), cheap=vote_rows("aB", "BC"))
+
+
 def test_items_that_no_votes_connect_do_not_lead_each_other():
     with pytest.warns(UserWarning, match="no chain of votes connects"):
         board = Leaderboard().fit(["a", "a", "a", "c", "c"], ["b", "b", "b", "d", "d"])

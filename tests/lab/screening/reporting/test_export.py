@@ -148,6 +148,21 @@ def test_nothing_to_export_and_unknown_choices(tmp_path):
     assert not (tmp_path / "a.csv").exists()
 
 
+def test_a_wrong_tag_does_not_export_what_is_to_be_left_out(tmp_path):
+    settled = settle({"ann": {0: JudgeAnswer(1.0, tags=("privileged",)), 1: YES}})
+    for tag, titles in (("privileged", [0]), ("!privileged", [1, 2])):
+        export_screening(tmp_path / "a.csv", some_records(3), settled, tag=tag, overwrite=True)
+        assert read_records(tmp_path / "a.csv").titles == [f"Title {at}" for at in titles]
+    for tag in ("!privilege", "!", ""):
+        with pytest.raises(InputError, match="no record has the tag"):
+            export_screening(tmp_path / "b.csv", some_records(3), settled, tag=tag)
+    with pytest.raises(InputError, match="no record has a tag"):
+        export_screening(tmp_path / "b.csv", some_records(3), {}, tag="!privileged")
+    with pytest.raises(InputError, match="no record with the tag 'privileged' is excluded"):
+        export_screening(tmp_path / "b.csv", some_records(3), settled, tag="privileged", only="excluded")
+    assert not (tmp_path / "b.csv").exists()
+
+
 LABELS = st.sampled_from([0.0, 1.0, math.nan])
 
 

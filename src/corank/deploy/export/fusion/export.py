@@ -158,5 +158,5 @@ def _loss(form: EngineForm, definition: FusionDefinition) -> str:
     metric = "" if definition.estimate is None else f" {definition.estimate.metric}"
     span = "" if form.low is None or form.high is None else f", interval {form.low:.3f} to {form.high:.3f}"
     if form.loss <= 0:
-        return f"which loses nothing on left-out queries ({-form.loss:+.3f}{metric})"
+        return f"which loses nothing on left-out queries ({abs(form.loss):+.3f}{metric})"
     return f"which loses {form.loss:.3f}{metric} on left-out queries{span}"
