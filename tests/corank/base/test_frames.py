@@ -8,7 +8,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from corank import SPD, AutoRanker, LambdaRank, QueryScaler, RankRLS, load, read, save
+from corank import SPD, AutoRanker, LambdaRank, QueryScaler, RankRLS, load, read, save, suggest
+from corank.base.explanation import explain
+from corank.comparison.problem import InputRows, make_problem
 from corank.data.rows import as_rows
 from corank.errors import InputError, UsageWarning
 from corank.models import AutoLabelRanker, LGBMRanker
@@ -74,7 +76,8 @@ def categories() -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     "ranker",
     [
-        RankRLS(), SPD(), RankRLS(kernel="rbf", random_state=0), LambdaRank(random_state=0), LGBMRanker(n_estimators=9, random_state=0),
+        RankRLS(), SPD(), RankRLS(kernel="rbf", random_state=0), LambdaRank(random_state=0),
+        LGBMRanker(n_estimators=9, random_state=0),
         AutoRanker(random_state=0),
     ],
     ids=["RankRLS", "SPD", "rbf", "LambdaRank", "LGBMRanker", "AutoRanker"],
@@ -115,6 +118,23 @@ def test_categories_in_warm_starts_pipelines_scalers_and_label_rankers():
     labels = AutoLabelRanker(random_state=0)
     by_hand = clone(labels).fit(dummies, y).predict(dummies)
     np.testing.assert_array_equal(labels.fit(X, y).predict(X), by_hand)
+
+
+@pytest.mark.filterwarnings("ignore:columns of categories:corank.errors.UsageWarning")
+def test_categories_are_compared_explained_and_suggested():
+    X, dummies, y, qid = categories()
+    model, by_hand = RankRLS().fit(X, y, qid=qid), RankRLS().fit(dummies, y, qid=qid)
+    assert str(explain(model, X, (0, 3), qid=qid)) == str(explain(by_hand, dummies, (0, 3), qid=qid))
+    open_rows = np.where(qid > 3, np.nan, y)
+    for pair in ((model, by_hand), (None, None)):
+        first, second = (
+            suggest(item, rows, open_rows, qid, strategy="representative")
+            for item, rows in zip(pair, (X, dummies), strict=True)
+        )
+        np.testing.assert_array_equal(first, second)
+    problems = [make_problem(InputRows.of(rows, y, qid), None, 2, 0)[0] for rows in (X, dummies)]
+    assert problems[0].names == problems[1].names == tuple(dummies)
+    np.testing.assert_array_equal(problems[0].X, problems[1].X)
 
 
 def test_sentence_says_what_became_of_categories():
