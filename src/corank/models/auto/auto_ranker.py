@@ -270,7 +270,7 @@ class AutoRanker(Ranker):
             As in `Ranker.predict`.
         qid : array-like of shape (n_rows,), optional
             One query id per row, with all rows of each query. Used only if members see ranks (`reads_ranks_`); None
-            then leaves them out, with a warning.
+            then leaves them out, with a warning. If all do, it treats the rows as one query.
 
         Returns
         -------
@@ -305,10 +305,13 @@ class AutoRanker(Ranker):
         if not hasattr(self, "reads_ranks_"):
             return [(member, factor, named) for member, factor in zip(self.members_, factors, strict=True)]
         rows, ranks = self._checked_rows(X), None
-        if qid is not None or self.reads_ranks_.all():
-            ranks = ranks_inside(rows, Queries.of(qid, rows.shape[0]))
-        elif rows.shape[0] > 1:
-            warn(f"qid was not given, so members that see ranks inside the query are left out; {how_to_pass_qid()}.")
+        n, are_all = rows.shape[0], bool(self.reads_ranks_.all())
+        if qid is None and n > 1:
+            left_out = "members that see ranks inside the query are left out"
+            words = f"all {n} rows are treated as one query" if are_all else left_out
+            warn(f"qid was not given, so {words}; {how_to_pass_qid()}.")
+        if qid is not None or are_all:
+            ranks = ranks_inside(rows, Queries.of(qid, n))
         parts = zip(self.members_, factors, self.reads_ranks_.tolist(), strict=True)
         return [(member, c, ranks if reads else named) for member, c, reads in parts if ranks is not None or not reads]
 

@@ -200,6 +200,8 @@ def chosen_candidates(names: Any, data: RankingData) -> list[Candidate]:
     """Return the candidates to try on a problem, cheapest first."""
     if names is None:
         return [candidate for candidate in CANDIDATES.values() if candidate.suits(data)]
+    if not len(names):
+        raise InputError("candidates is empty; pass None for all that suit the data, or some names.")
     for name in names:
         if name not in CANDIDATES:
             raise InputError(f"there is no candidate {name!r}; {suggest_names(str(name), list(CANDIDATES))}.")

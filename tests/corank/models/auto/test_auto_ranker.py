@@ -103,6 +103,10 @@ def test_ranks_of_sparse_rows_are_those_of_dense_rows():
     dense = AutoRanker(candidates=["ranks"], random_state=0).fit(X, Y, qid=QID)
     sparse_rows = AutoRanker(candidates=["ranks"], random_state=0).fit(sparse.csr_matrix(X), Y, qid=QID)
     np.testing.assert_allclose(sparse_rows.predict(sparse.csr_matrix(X), QID), dense.predict(X, QID), rtol=1e-9)
+    with pytest.warns(UserWarning, match=f"all {len(X)} rows are treated as one query"):
+        dense.predict(X)
+    with pytest.raises(InputError, match="candidates is empty"):
+        AutoRanker(candidates=[]).fit(X, Y, qid=QID)
     wide = sparse.csr_matrix((1 << 13, 1 << 12))
     with pytest.raises(InputError, match="4,096 columns, too many to rank"):
         ranks_inside(wide, Queries.of(None, wide.shape[0]))
