@@ -42,7 +42,16 @@ from corank.data.columns import column_factors
 from corank.data.inputs import as_prior, as_scores, require_squares
 from corank.data.queries import Queries, qid_of_group, qid_of_index
 from corank.data.ranking import RankingData
-from corank.data.rows import as_objects, as_rows, has_missing, is_table, require_finite, with_names
+from corank.data.rows import (
+    as_objects,
+    as_rows,
+    encode_categories,
+    encode_like,
+    has_missing,
+    is_table,
+    require_finite,
+    with_names,
+)
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes, are_below
 from corank.metrics import disagreement_error
@@ -307,6 +316,8 @@ class Ranker(Estimator, ABC):
     ) -> Self:
         """Check, compute and install."""
         check_parameters(self)
+        if continues:
+            inputs = (encode_like(inputs[0], getattr(self, "feature_names_in_", None)), *inputs[1:])
         data, notes = self._problem(*inputs)
         if continues and notes:
             check_columns(self, inputs[0], data.X)
@@ -364,6 +375,7 @@ class Ranker(Estimator, ABC):
         if y is not None and pairs is not None:
             raise InputError("y and pairs were both given; pass scores or preferences, not both.")
         is_object = self._takes_objects and not is_table(X)
+        X = X if is_object else encode_categories(X)
         rows = as_objects(X) if is_object else as_rows(X, missing=self._missing != "error")
         columns = self._columns(X, rows)
         is_missing = self._missing != "error" and has_missing(rows)
@@ -400,6 +412,7 @@ class Ranker(Estimator, ABC):
             check_is_fitted(self)
             return as_objects(X)
         self._refuse_sparse(X)
+        X = encode_like(X, getattr(self, "feature_names_in_", None))
         rows = as_rows(X, missing=self._knows_missing)
         check_columns(self, X, rows)
         return fill_rows(self, rows)

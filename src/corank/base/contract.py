@@ -35,7 +35,7 @@ from corank.data.column_roles import list_names
 from corank.data.columns import MissingValues
 from corank.data.inputs import MAX_VALUE
 from corank.data.ranking import RankingData
-from corank.data.rows import NamedRows, as_rows, columns_of, require_columns
+from corank.data.rows import NamedRows, as_rows, columns_of, encode_like, require_columns
 from corank.errors import InputError, InputTypeError, warn
 from corank.fitted import Predictions, Relations, Shapes
 from corank.parameters import Rules, check_values
@@ -81,7 +81,7 @@ LIGHTGBM_ARGUMENTS = {
     "eval_at": "only LambdaRank takes it",
     "eval_metric": "set metric='nDCG@10'",
     "eval_names": "there is one eval_set, whose errors are validation_errors_",
-    "categorical_feature": "encode categories as columns of 0 and 1, by pandas.get_dummies(X)",
+    "categorical_feature": "pass a DataFrame with these columns as categories, by X.astype({name: 'category'})",
     "feature_name": "pass a DataFrame, whose column names are kept",
 }
 """Arguments of LightGBM's ``fit`` that have another name here, and what to write."""
@@ -139,12 +139,12 @@ def named_columns(n_features: int, names: Sequence[Any] | None = None) -> Notes:
 
 def check_columns(estimator: Any, X: Any, rows: Any) -> None:
     """Raise `ValueError` if X has other columns than those of ``fit``: another number, other names or another order."""
-    require_columns(estimator, X, rows)
     known = getattr(estimator, "feature_names_in_", None)
     if isinstance(X, NamedRows) and X.names is not None and known is not None:
         if list(X.names) != known.tolist():
             raise InputError(_other_names(X.names, known.tolist()))
         return
+    require_columns(estimator, X, rows)
     if known is None and not hasattr(X, "columns"):
         return
     if known is not None and _column_names(X) == known.tolist():
@@ -179,6 +179,7 @@ def kept_columns(estimator: Any) -> Notes:
 def checked_rows(estimator: Any, X: Any) -> Any:
     """Return X as checked rows with the columns of ``fit``."""
     check_is_fitted(estimator)
+    X = encode_like(X, getattr(estimator, "feature_names_in_", None))
     rows = as_rows(X)
     check_columns(estimator, X, rows)
     return rows

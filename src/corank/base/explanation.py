@@ -24,7 +24,7 @@ from corank.base.contract import filling_of
 from corank.base.kernels.basis import Terms
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, transform_with_qid
-from corank.data.rows import as_rows, take_rows
+from corank.data.rows import NamedRows, as_rows, encode_like, take_rows
 from corank.errors import InputError, import_extra, warn
 from corank.parameters import is_integer
 
@@ -187,6 +187,8 @@ def explained(
     row_names = row_names or (f"row {a}", f"row {b}")
     needed, positions = _rows_needed(model, (a, b), qid, n_rows, row_names)
     rows, ids = take_rows(X, needed), None if qid is None else take_rows(qid, needed)
+    rows = encode_like(rows, getattr(model, "feature_names_in_", None))
+    columns = rows.names if names is None and isinstance(rows, NamedRows) else columns
     prior_scores = None if prior is None else np.asarray(prior, dtype=np.float64)[needed]
     scores = predict_with_qid(model, rows, ids, prior_scores)[positions].tolist()
     terms, columns = _terms(model, rows, ids, positions, columns)

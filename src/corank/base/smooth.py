@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.contract import Estimator, check_parameters, checked_rows, install, note_columns
 from corank.base.docs import shared_parameters
 from corank.core.threads import parallel_map
-from corank.data.rows import as_rows
+from corank.data.rows import as_rows, encode_categories
 from corank.data.scoring import repeat_first
 from corank.errors import InputError, warn
 from corank.fitted import Relations, Shapes
@@ -116,6 +116,7 @@ class NeighborSmoother(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the singular vectors and the embedding of all rows, judged or not; y is ignored."""
         check_parameters(self)
+        X = encode_categories(X)
         rows = as_rows(X)
         if rows.shape[0] < 2:
             raise InputError("X has 1 sample, but neighbours need at least two; pass more rows.")

@@ -30,7 +30,7 @@ from corank.choices import ROW_STRATEGIES
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, transform_with_qid
-from corank.data.rows import as_rows
+from corank.data.rows import as_rows, encode_categories, encode_like
 from corank.errors import InputError, suggest_names
 from corank.parameters import check_values, integer, number, rng_of, seed
 
@@ -122,7 +122,8 @@ class _Predictions(NamedTuple):
 def _predict(model: Any, X: Any, qid: ArrayLike | None) -> _Predictions:
     """Transform the rows once and predict; without a model only the rows are returned."""
     if model is None:
-        return _Predictions(_unit_rows(X), None, None)
+        return _Predictions(_unit_rows(encode_categories(X)), None, None)
+    X = encode_like(X, getattr(model, "feature_names_in_", None))
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     if isinstance(model, Pipeline) and len(model) > 1:

@@ -23,7 +23,7 @@ from corank.data.columns import column_factors
 from corank.data.queries import Queries, qid_of_index
 from corank.data.ranking import RankingData
 from corank.data.routing import how_to_pass_qid
-from corank.data.rows import as_objects, as_rows, is_table
+from corank.data.rows import as_objects, as_rows, encode_categories, encode_like, is_table
 from corank.data.scoring import repeat_first
 from corank.errors import InputError, warn
 from corank.fitted import Relations, Shapes
@@ -73,14 +73,16 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None, *, qid: ArrayLike | None = None) -> Self:
         """Remember the columns and the number of queries."""
         check_parameters(self)
-        rows, qid = self._dense(X), qid_of_index(X, qid)
+        X, qid = encode_categories(X), qid_of_index(X, qid)
+        rows = self._dense(X)
         n_queries = None if qid is None else len(Queries.of(qid, len(rows)))
         return install(self, None, {**note_columns(X, rows), "n_queries_": n_queries})
 
     def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[Any]:
         """Scale rows by the rows of their own query, in X's precision."""
         check_is_fitted(self)
-        rows, qid = self._dense(X), qid_of_index(X, qid)
+        X, qid = encode_like(X, getattr(self, "feature_names_in_", None)), qid_of_index(X, qid)
+        rows = self._dense(X)
         check_columns(self, X, rows)
         if qid is None:
             self._require_one_query()
@@ -192,6 +194,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """Choose the landmarks and resolve the kernel; rows may be any objects for a kernel function, y is ignored."""
         check_parameters(self)
         kernel = as_kernel(self.kernel)
+        X = encode_categories(X)
         rows = as_objects(X) if kernel.takes_objects and not is_table(X) else as_rows(X)
         n, factors, scaled = rows.shape[0], None, rows
         if self.scale and kernel.scales_columns:

@@ -34,7 +34,7 @@ from corank.data.columns import MissingValues
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid
-from corank.data.rows import as_rows, has_missing
+from corank.data.rows import as_rows, encode_like, has_missing
 from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, parse_metric
 from corank.metrics.significance import few_note, sign_flip
@@ -71,7 +71,7 @@ def model_card(
     scores = predict_with_qid(model, X, ids)
     rng = np.random.default_rng(random_state)
     result = evaluate(grades, scores, queries.codes, list(metrics), convention=convention)
-    plain = as_rows(X, missing=True)
+    plain = as_rows(encode_like(X, getattr(model, "feature_names_in_", None)), missing=True)
     if has_missing(plain):
         plain = MissingValues.of(plain).fill(plain)[:, : plain.shape[1]]  # without indicators
     mean = ColumnMean(list(range(plain.shape[1]))).fit(plain, qid=ids)
@@ -198,6 +198,7 @@ def query_importance(
     rng = rng_of(random_state)
     larger_is_better = parse_metric(metric).measure.larger_is_better
     given = getattr(model, "feature_names_in_", None)
+    X = encode_like(X, given)
     names = [column_name(k, getattr(X, "columns", None)) for k in range(np.shape(X)[1])] if given is None else given
     rows = as_rows(X, missing=True)  # a model without missing values refuses them in its first prediction
     if sparse.issparse(rows):

@@ -18,7 +18,7 @@ from corank.data.column_roles import column_numbers
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.data.rows import as_rows
+from corank.data.rows import NamedRows, as_rows, encode_categories
 from corank.data.splits import shared_rows
 from corank.errors import InputError, warn
 from corank.parameters import is_integer
@@ -59,7 +59,9 @@ class InputRows:
                     "for unjudged rows."
                 )
             return cls(X.X, X.y, X.queries.ids[X.queries.codes], None, X.names)
-        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        X = encode_categories(X)
+        names = X.names if isinstance(X, NamedRows) else None
+        names = [str(name) for name in X.columns] if hasattr(X, "columns") else names
         return cls(X, y, qid, None, names)
 
     def columns(self, prior: Sequence[int | str], n: int) -> tuple[int, ...]:

@@ -33,6 +33,7 @@ from corank.core.threads import n_threads
 from corank.data.durable.atomic import atomic_file, explain_write_errors
 from corank.data.durable.regular import read_regular
 from corank.data.durable.scratch import scratch_folder
+from corank.data.rows import encode_like
 from corank.errors import InputError
 from corank.metrics import Convention, Evaluation, parse_metric
 from corank.metrics.conventions import find_convention
@@ -157,7 +158,7 @@ def compare(
         },
     )  # fmt: skip
     inputs = InputRows.of(X, y, qid)
-    pool = None if unjudged is None else InputRows.of(unjudged, None, unjudged_qid)
+    pool = None if unjudged is None else InputRows.of(encode_like(unjudged, inputs.names), None, unjudged_qid)
     problem, queries = make_problem(inputs, pool, folds, random_state)
     columns = None if prior is None else inputs.columns(prior, problem.X.shape[1])
     requested = [metrics] if isinstance(metrics, str) else list(metrics or problem.default_metrics)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from corank._lazy import is_sparse
 from corank.core.rows.structure import ASCENDING, BAD_COLUMN, BAD_POINTERS, all_finite, csr_structure
 from corank.data.durable.regular import require_unchanged
-from corank.errors import InputError, InputTypeError, reason
+from corank.errors import InputError, InputTypeError, reason, warn
 
 _TYPES = [np.float64, np.float32]
 _DTYPES = {np.dtype(np.float64), np.dtype(np.float32)}
@@ -99,13 +99,110 @@ def _frame_values(X: Any) -> NDArray[Any] | None:
     return np.ascontiguousarray(values) if values.dtype in _DTYPES else None
 
 
+MAX_CATEGORIES = 256
+"""Largest number of categories of a column, each of which becomes a column of 0 and 1."""
+
+
+def encode_categories(X: Any) -> Any:
+    """
+    Return the rows of a pandas frame with its columns of categories as columns of 0 and 1, as `pandas.get_dummies`.
+
+    The new columns are last and have names such as ``color=red``, by which `encode_like` encodes rows for a prediction.
+    """
+    if not _is_pandas(X):
+        return X
+    _require_different_names(X)
+    chosen = {name: X[name].cat.categories.tolist() for name, kind in X.dtypes.items() if str(kind) == "category"}
+    if not chosen:
+        return X
+    categories = {name: category_names(name, values, list(X.columns)) for name, values in chosen.items()}
+    warn_of_categories(categories)
+    return _encoded(X, categories)
+
+
+def encode_like(X: Any, known: Iterable[Any] | None) -> Any:
+    """
+    Return the rows of a pandas frame with the columns of categories of ``fit`` as columns of 0 and 1.
+
+    A column was one of categories if the columns of ``fit`` (`known`) have names such as ``color=red`` instead of its
+    name. Its type does not matter; missing values and categories that were not in ``fit`` are 0 in all columns.
+    """
+    if known is None or not _is_pandas(X):
+        return X
+    categories = known_categories(X.columns.tolist(), list(known))
+    return _encoded(X, categories) if categories else X
+
+
+def category_names(name: Any, values: Sequence[Any], columns: Sequence[Any]) -> list[str]:
+    """Return the names of the columns of 0 and 1 of a column of categories; raise `InputError` if they are unclear."""
+    names = [f"{name}={_category_text(value)}" for value in values]
+    if not 0 < len(names) <= MAX_CATEGORIES:
+        raise InputError(
+            f"column {name!r} has {len(names)} categories, but between 1 and {MAX_CATEGORIES} are allowed; group rare "
+            "ones, replace them by numbers, or drop the column."
+        )
+    alike = [other for other in columns if str(other).startswith(f"{name}=")]
+    if alike or len(set(names)) < len(names):
+        reasons = f"there is a column {alike[0]!r}" if alike else "two of its categories look the same"
+        raise InputError(
+            f"the categories of column {name!r} cannot be named {names[0]!r}, ..., as {reasons}; rename it."
+        )
+    return names
+
+
+def known_categories(columns: Sequence[Any], known: Sequence[Any]) -> dict[Any, list[str]]:
+    """Return the columns that were columns of categories in ``fit``, with the names of their columns of 0 and 1."""
+    rest = set(known).difference(columns)
+    unknown = set(columns).difference(known) if rest else ()
+    result = {name: [item for item in known if item in rest and item.startswith(f"{name}=")] for name in unknown}
+    order = {item: i for i, item in enumerate(known)}
+    return dict(sorted(((k, v) for k, v in result.items() if v), key=lambda pair: order[pair[1][0]]))
+
+
+def category_columns(name: Any, values: Iterable[Any], names: Sequence[str]) -> NDArray[np.float64]:
+    """Return columns of 0 and 1, one per category; None and other values are 0 in all of them."""
+    places = {item: j for j, item in enumerate(names)}
+    codes = np.array([-1 if value is None else places.get(f"{name}={_category_text(value)}", -1) for value in values])
+    return np.asarray(codes[:, None] == np.arange(len(names)), dtype=np.float64)
+
+
+def warn_of_categories(categories: Mapping[Any, Sequence[str]]) -> None:
+    """Say what was made of columns of categories."""
+    made = [f"{name!r} became {len(items)} ({items[0]!r}, ...)" for name, items in categories.items()]
+    more = f" and {len(made) - 5} more" if len(made) > 5 else ""
+    warn(
+        f"columns of categories became columns of 0 and 1: {', '.join(made[:5])}{more}; missing and new categories are "
+        "0 in all of them."
+    )
+
+
+def _category_text(value: Any) -> str:
+    """Return a category as text; 2.0 is the category 2, as missing values turn integers into floats."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _is_pandas(X: Any) -> bool:
+    return type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas"
+
+
+def _encoded(X: Any, categories: Mapping[Any, Sequence[str]]) -> CheckedRows:
+    _require_different_names(X)
+    numbers = [name for name in X.columns if name not in categories]
+    parts = [as_rows(X[numbers], missing=True)] if numbers else []
+    for name, items in categories.items():
+        values = zip(X[name].tolist(), X[name].isna().tolist(), strict=True)
+        parts.append(category_columns(name, (None if is_missing else value for value, is_missing in values), items))
+    dense = [part.toarray() if is_sparse(part) else part for part in parts]
+    return CheckedRows(np.hstack(dense), [*numbers, *(item for items in categories.values() for item in items)])
+
+
 def is_table(X: Any) -> bool:
     """
     Return whether X is a sparse matrix, a data frame, or a two-dimensional array or nested list of numbers.
 
     Otherwise X is treated as a sequence of objects.
     """
-    if is_sparse(X) or hasattr(X, "columns"):
+    if is_sparse(X) or hasattr(X, "columns") or isinstance(X, NamedRows):
         return True
     try:
         values = np.asarray(X)
@@ -221,8 +318,12 @@ def _explain(X: Any, error: Exception) -> str:
     if 0 in shape:
         return f"X is empty: {error}"
     result = f"X cannot be read as a table of numbers ({reason(error)})"
-    kinds = zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=False)
-    names = [repr(name) for name, kind in kinds if str(kind) in ("category", "str", "string")]
-    if names:
-        return f"{result}; encode {', '.join(names[:5])} by pandas.get_dummies(X), or drop them."
+    if _is_pandas(X):
+        texts = X.select_dtypes(exclude="number")
+        names = [name for name in texts if any(isinstance(value, str) for value in texts[name])]
+        if names:
+            return (
+                f"{result}; encode columns by pandas.get_dummies(X) or, for a ranker, by "
+                f"X.astype({dict.fromkeys(names[:5], 'category')}), or drop them."
+            )
     return f"{result}; convert or drop values that are not numbers."

@@ -80,7 +80,7 @@ def test_a_memory_map_is_not_copied(tmp_path):
         (np.zeros((0, 2)), r"X is empty: .*shape=\(0, 2\)"),
         ([["a", "b"]], r"X cannot be read as a table of numbers \(could not convert string to float: 'a'\); convert"),
         (np.array([[1j]]), r"\(Complex data not supported\); convert or drop values that are not numbers\.$"),
-        (pd.DataFrame({"a": [1], "b": pd.Categorical(["x"])}), r"encode 'b' by pandas.get_dummies"),
+        (pd.DataFrame({"a": [1], "b": pd.Categorical(["x"])}), r"get_dummies\(X\) or, .* X.astype\(\{'b': 'category'"),
         (pd.DataFrame({"a": [1, pd.NA]}, dtype=object), r"X cannot be read as a table of numbers \(.*NAType"),
         (pd.DataFrame({"a": [1, None]}, dtype="Int64"), "X contains NaN at row 1, column 0; pass finite numbers"),
         (pl.LazyFrame({"a": [1.0]}), r"X is a LazyFrame, which has not been evaluated; pass X.collect\(\)\.$"),

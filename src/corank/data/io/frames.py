@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,13 @@ from corank.data.inputs import as_scores
 from corank.data.io.compressed import ROW_CELLS, current_budget, is_stream, require_plausible_size
 from corank.data.io.table_text import separator_of
 from corank.data.io.text import Source, open_text
-from corank.data.rows import require_finite
+from corank.data.rows import (
+    category_columns,
+    category_names,
+    known_categories,
+    require_finite,
+    warn_of_categories,
+)
 from corank.errors import InputError, import_extra, reason
 
 
@@ -119,22 +125,48 @@ def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Dataset:
     if not Path(path).is_file():
         raise InputError(f"there is no file {path}; check the path.")
     with _naming_damage(path), parquet.ParquetFile(path) as file:
+        columns, groups = _known_groups(file.schema_arrow.names, columns)
         roles = ColumnChoice(**columns).roles(file.schema_arrow.names, path)
         ids = [name for name in (roles.qid, roles.docid, roles.judge) if name is not None]
         texts = [name for name in ids if is_text(file.schema_arrow.field(name).type)]
         # dictionaries keep a text shared by many rows once
         with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
             _require_plausible_size(path, file.metadata)
-            return _collection(
-                _ArrowTable(
-                    path,
-                    file.schema_arrow,
-                    file.metadata.num_rows,
-                    lambda names: reader.iter_batches(ROWS_AT_ONCE, columns=names),
-                    lambda name: reader.read([name]).column(0),
-                ),
-                roles,
+            table = _ArrowTable(
+                path,
+                file.schema_arrow,
+                file.metadata.num_rows,
+                lambda names: reader.iter_batches(ROWS_AT_ONCE, columns=names),
+                lambda name: reader.read([name]).column(0),
             )
+            if columns["features"] is None:
+                groups = _groups(table, roles.features)
+            n_cells = table.n_rows * sum(map(len, groups.values()))
+            require_plausible_size(path, os.path.getsize(path), n_cells * np.dtype(np.float64).itemsize)
+            return _collection(table, roles, groups)
+
+
+def _known_groups(names: list[str], columns: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the arguments with the columns of categories of a model by their names, and their columns of 0 and 1."""
+    features = columns.setdefault("features", None)
+    groups = {} if features is None else known_categories(names, features)
+    if features is None or not groups:
+        return columns, {}
+    made = {item for items in groups.values() for item in items}
+    return {**columns, "features": [*(item for item in features if item not in made), *groups]}, groups
+
+
+def _groups(table: _ArrowTable, features: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns of texts with a dictionary, as pandas writes categories, and their columns of 0 and 1."""
+    types, groups = import_extra("pyarrow", "frames").types, {}
+    for name in features:
+        kind = table.schema.field(name).type
+        if types.is_dictionary(kind) and is_text(kind):
+            values = {value for value in table.column(name).to_pylist() if value is not None}
+            groups[name] = category_names(name, sorted(values), table.schema.names)
+    if groups:
+        warn_of_categories(groups)
+    return groups
 
 
 def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[str, dict[str, Any]]]]:
@@ -205,9 +237,10 @@ def read_csv(path: Source, **columns: Any) -> Dataset:
     try:
         raws = _parse_csv(header + b"\n", separator, {}).schema.names
         names = [name.strip() for name in raws]
+        columns, groups = _known_groups(names, columns)
         roles = ColumnChoice(**columns).roles(names, text)
         # set all types: pyarrow would guess them from the first rows
-        numbers = {*roles.features, roles.y}
+        numbers = {*roles.features, roles.y}.difference(groups)
         types = {
             raw: arrow.float64() if name in numbers else arrow.string() for raw, name in zip(raws, names, strict=True)
         }
@@ -242,6 +275,7 @@ def read_csv(path: Source, **columns: Any) -> Dataset:
             table.column,
         ),
         roles,
+        groups,
     )
 
 
@@ -292,19 +326,25 @@ def _text_column(path: Source, name: str, roles: ColumnRoles, content: str, advi
     )
 
 
-def _collection(columns: _ArrowTable, roles: ColumnRoles) -> Dataset:
+def _collection(columns: _ArrowTable, roles: ColumnRoles, groups: Mapping[str, Sequence[str]]) -> Dataset:
     arrow = import_extra("pyarrow", "frames")
-    path, names, types = columns.path, list(roles.features), columns.schema
+    path, names, types = columns.path, [name for name in roles.features if name not in groups], columns.schema
     for name in [*names, *([roles.y] if roles.y else [])]:
         if not _is_number(arrow, types.field(name).type):
             raise _text_column(path, name, roles, f"values of type {types.field(name).type}")
-    if not names or not columns.n_rows:
+    if not roles.features or not columns.n_rows:
         raise InputError(
             f"{path} has {columns.n_rows} rows and {len(names)} feature columns; expected at least one of each. "
             "Write a list of judgements without features as TREC qrels: query 0 document grade."
         )
     is_single = all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
-    X = _features(columns, names, np.dtype(np.float32 if is_single else np.float64))
+    dtype = np.dtype(np.float32 if is_single and names else np.float64)
+    X = _features(columns, names, dtype) if names else np.empty((columns.n_rows, 0))
+    if groups:
+        blocks = [category_columns(name, columns.column(name).to_pylist(), items) for name, items in groups.items()]
+        X = np.hstack([X, *blocks])
+        names += [item for items in groups.values() for item in items]
+        roles = replace(roles, features=tuple(names))
     y = np.full(len(X), np.nan)
     if roles.y is not None:
         y = as_scores(to_numpy(columns.column(roles.y).cast(arrow.float64(), safe=False)), columns.n_rows)

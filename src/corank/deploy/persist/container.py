@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from corank._version import __version__
-from corank.data.rows import as_rows, require_columns
+from corank.data.rows import as_rows, encode_like, require_columns
 from corank.data.scoring import score_columns
 from corank.errors import InputError, reason
 
@@ -104,7 +104,7 @@ class LinearScorer:
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Score rows whose column names were compared with those of the model."""
-        rows = as_rows(X)
+        rows = as_rows(encode_like(X, self.feature_names_in_))
         require_columns(self, X, rows)
         return score_columns(rows, self.coef_) + self.intercept_
 

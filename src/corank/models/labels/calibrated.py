@@ -38,6 +38,7 @@ from corank.base.docs import shared_parameters
 from corank.base.pairs.losses import LOSSES, Loss
 from corank.choices import AboveZero, Conversion, Targets
 from corank.data.inputs import as_weights
+from corank.data.rows import encode_categories
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Shapes
@@ -161,6 +162,7 @@ class CalibratedLabelRanker(LabelRanker):
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows and their labels, see `LabelRanker.fit`; a weight of 2 is equivalent to repeating the row."""
+        X = encode_categories(X)
         rows, preferences, labels = self._read(X, y)
         n = rows.shape[0]
         weights = None if sample_weight is None else as_weights(sample_weight, n, name="sample_weight")

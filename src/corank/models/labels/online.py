@@ -33,6 +33,7 @@ from corank.core.labels import online as label_steps
 from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
 from corank.core.rows.access import as_core_rows
 from corank.data.inputs import require_range
+from corank.data.rows import encode_categories, encode_like
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
@@ -195,6 +196,7 @@ class OnlineLabelRanker(LabelRanker):
         named = None if classes is None else np.unique(np.asarray(classes))
         if continues and named is not None and not np.array_equal(named, self.classes_):
             raise InputError(f"classes is {named.tolist()}, but it was {self.classes_.tolist()} before; leave it out.")
+        X = encode_like(X, getattr(self, "feature_names_in_", None)) if continues else encode_categories(X)
         rows, preferences, labels = self._read(X, y, self.classes_ if continues else named)
         self._check_preferences(preferences)
         if continues:

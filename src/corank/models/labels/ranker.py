@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from corank.base.contract import Estimator, check_parameters, checked_rows, install, note_columns
 from corank.core.labels.constraints import FOOTRULE, KENDALL, RHO, compare_orders
 from corank.core.pairs.inversions import pair_losses
-from corank.data.rows import as_rows
+from corank.data.rows import as_rows, encode_categories
 from corank.errors import InputError
 from corank.fitted import Predictions, Shapes
 from corank.metrics.measures import tau_b
@@ -183,6 +183,7 @@ class LabelRanker(ClassifierMixin, Estimator, ABC):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows and their labels; see `targets`."""
+        X = encode_categories(X)
         rows, preferences, labels = self._read(X, y)
         return install(self, self._fitted(rows, preferences, labels), note_columns(X, rows))
 

@@ -24,6 +24,7 @@ from corank.base.solvers.choice import Adam, EarlyStopping, run_training
 from corank.core.rows.access import ScaledRows, as_core_rows, factors_of, plain
 from corank.core.rows.products import gather_rows, score_rows
 from corank.data.ranking import RankingData
+from corank.data.rows import encode_like
 from corank.errors import InputError
 from corank.metrics import evaluate, parse_metric
 from corank.models.lambdarank.lambdas import Lambda
@@ -344,7 +345,8 @@ class ValidationRows:
                     "eval_set must be one tuple (X, y, qid) or (X, y, qid, prior); pass rows, grades and query ids of "
                     "one validation set."
                 )
-            eval_set = RankingData.of(*eval_set[:3]).with_prior(*eval_set[3:] or (None,))
+            rows = encode_like(eval_set[0], data.names)
+            eval_set = RankingData.of(rows, *eval_set[1:3]).with_prior(*eval_set[3:] or (None,))
         filling = None if keeps_missing else data.filling
         n_features = data.n_features - (0 if filling is None else len(filling.columns))
         if eval_set.y is None or eval_set.n_features != n_features:

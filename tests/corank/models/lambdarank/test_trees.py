@@ -163,7 +163,7 @@ def test_names_of_lightgbm_are_those_of_corank():
     np.testing.assert_allclose(contributions.sum(axis=1), theirs.predict(X[:7]), atol=1e-9)
     for wrong, word in (
         ({"init_score": y}, "prior"),
-        ({"categorical_feature": [0]}, "get_dummies"),
+        ({"categorical_feature": [0]}, "category"),
         ({"eval_metric": "map"}, "metric"),
     ):
         with pytest.raises(TypeError, match=word):
