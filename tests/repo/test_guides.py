@@ -9,6 +9,7 @@ another library is left out where that is not installed.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import os
 import re
@@ -25,6 +26,9 @@ from typer.testing import CliRunner
 from corank.cli import app
 from experiments.command import app as experiments_app
 from experiments.datasets.command import app as datasets_app
+
+with contextlib.suppress(ImportError):  # whole, before a command imports it without its estimators
+    import lightgbm  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("", "guide", "tours", "coming-from")
