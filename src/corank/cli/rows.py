@@ -130,8 +130,8 @@ def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions | None
     return read_rows([source], columns, needs_labels=True, unjudged=unjudged)
 
 
-def _qrels_of(found: JudgementList, rule: str) -> Qrels:
-    judged = found if rule == "keep" else found.final(rule)
+def _qrels_of(judgements: JudgementList, rule: str) -> Qrels:
+    judged = judgements if rule == "keep" else judgements.final(rule)
     queries = as_texts(["all"] * len(judged)) if judged.qid is None else judged.qid
     return Qrels(queries, judged.docids, judged.y)
 

@@ -228,7 +228,7 @@ def suggest_for_evaluation(
     )  # fmt: skip
 
 
-def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
+def write_page(path: Path, evaluation: RunsEvaluation, *, force: bool) -> None:
     """Write one HTML page with a plot of each metric: systems before and after the correction."""
     from corank.comparison.charts import IntervalRow, interval_chart, plot
     from corank.comparison.report import Document, bullets, paragraph, part
@@ -236,7 +236,7 @@ def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
     from corank.metrics.cheap.report import sentences, tables
 
     sections = []
-    for number, result in enumerate(found.values()):
+    for number, result in enumerate(evaluation.values()):
         rows = []
         for name in result.order[:MAX_CHART]:
             i = result.systems.index(name)
@@ -249,12 +249,12 @@ def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
         caption = f"Means with {result.level:.0%} intervals, before and after the correction by cheap grades."
         chart = interval_chart(rows, result.metric)
         drawn = plot(chart, f"m{number}", result.metric, described, caption, is_lone=True)
-        lines = sentences(result, found.these_queries)
+        lines = sentences(result, evaluation.these_queries)
         opening = [paragraph(lines[0], "verdict"), drawn, bullets(lines[1:])]
         sections.append(part(f"m{number}", result.metric, [*opening, *tables(result)]))
-    if found.notes:
-        sections.append(part("notes", "Notes", [bullets(found.notes)]))
-    title = f"{len(found.systems)} runs, {len(found.gold)} of {len(found.query_ids)} queries with human grades"
+    if evaluation.notes:
+        sections.append(part("notes", "Notes", [bullets(evaluation.notes)]))
+    title = f"{len(evaluation.systems)} runs, {len(evaluation.gold)} of {len(evaluation.query_ids)} queries with human grades"
     with atomic_file(path, overwrite=force) as scratch:
         scratch.write_text(Document(title, sections).html(), encoding="utf-8")
 
