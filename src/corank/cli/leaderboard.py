@@ -68,6 +68,8 @@ def leaderboard(
     from corank.data.io.text import require_exists
     from corank.errors import InputError
 
+    if fail_if_worse is not None and fail_if_worse[0] == fail_if_worse[1]:
+        raise InputError(f"--fail-if-worse compares {fail_if_worse[0]!r} with itself; name two items.")
     for path in (votes, cheap, features):
         if path is not None:
             require_exists(path)

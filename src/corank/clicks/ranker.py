@@ -37,7 +37,7 @@ from corank.core.random import next_u64, random_below, seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.inputs import as_prior, require_range
 from corank.data.ranking import RankingData
-from corank.data.rows import as_rows
+from corank.data.rows import as_rows, encode_categories
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Predictions
@@ -273,6 +273,7 @@ class OnlineRanker(Ranker):
 
     def _begin(self, X: Any, prior: Any) -> None:
         """Start from zero weights, with the columns of X."""
+        X = encode_categories(X)
         rows = as_rows(X)
         notes = self._columns(X, rows)
         if prior is not None:

@@ -159,10 +159,11 @@ def known_categories(columns: Sequence[Any], known: Sequence[Any]) -> dict[Any, 
     return dict(sorted(((k, v) for k, v in result.items() if v), key=lambda pair: order[pair[1][0]]))
 
 
-def category_columns(name: Any, values: Iterable[Any], names: Sequence[str]) -> NDArray[np.float64]:
+def category_columns(name: Any, values: Sequence[Any], names: Sequence[str]) -> NDArray[np.float64]:
     """Return columns of 0 and 1, one per category; None and other values are 0 in all of them."""
     places = {item: j for j, item in enumerate(names)}
-    codes = np.array([-1 if value is None else places.get(f"{name}={_category_text(value)}", -1) for value in values])
+    known = {value: places.get(f"{name}={_category_text(value)}", -1) for value in set(values)} | {None: -1}
+    codes = np.array([known[value] for value in values])
     return np.asarray(codes[:, None] == np.arange(len(names)), dtype=np.float64)
 
 
@@ -190,8 +191,8 @@ def _encoded(X: Any, categories: Mapping[Any, Sequence[str]]) -> CheckedRows:
     numbers = [name for name in X.columns if name not in categories]
     parts = [as_rows(X[numbers], missing=True)] if numbers else []
     for name, items in categories.items():
-        values = zip(X[name].tolist(), X[name].isna().tolist(), strict=True)
-        parts.append(category_columns(name, (None if is_missing else value for value, is_missing in values), items))
+        pairs = zip(X[name].tolist(), X[name].isna().tolist(), strict=True)
+        parts.append(category_columns(name, [None if is_missing else value for value, is_missing in pairs], items))
     dense = [part.toarray() if is_sparse(part) else part for part in parts]
     return CheckedRows(np.hstack(dense), [*numbers, *(item for items in categories.values() for item in items)])
 

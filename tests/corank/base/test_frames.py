@@ -172,6 +172,9 @@ def test_tables_with_categories_are_read_with_the_columns_of_the_model(tmp_path)
     wanted = [*names[:3], "colour=red", "colour=green"]
     with pytest.raises(InputError, match="color"):
         read(tmp_path / "rows.csv", features=["color=red", *names[:3]])
+    texts = X.assign(colour=X["colour"].astype(object), grade=y, qid=qid)  # neither of them with a dictionary
+    texts.to_parquet(tmp_path / "texts.parquet")
+    np.testing.assert_array_equal(read(tmp_path / "texts.parquet", features=names).X, dummies[names])
     X[["colour"]].assign(grade=y, qid=qid).to_parquet(tmp_path / "only.parquet")
     np.testing.assert_array_equal(read(tmp_path / "only.parquet").X, dummies[names[3:]])
     np.testing.assert_allclose(read(tmp_path / "rows.csv", features=wanted).X, dummies[wanted].iloc[::-1])

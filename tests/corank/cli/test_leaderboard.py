@@ -66,6 +66,7 @@ def test_the_exit_code_says_that_an_item_is_worse(votes):
     assert run(votes, "--fail-if-worse", "m3", "m0").exit_code == 3
     assert run(votes, "--fail-if-worse", "m0", "m3").exit_code == 0
     assert run(votes, "--fail-if-worse", "m0", "q").exit_code == 1
+    assert run(votes, "--fail-if-worse", "m0", "m0").exit_code == 1
 
 
 def test_bad_files_are_refused_before_work(tmp_path):

@@ -99,6 +99,14 @@ def _texts(column: Any) -> list[str]:
     return result
 
 
+def _values(column: Any) -> list[Any]:
+    """Return the values of a column of categories, None for null; a text of many rows is kept once."""
+    if not is_text(column.type):
+        return list(column.to_pylist())
+    texts = iter(_texts(column.drop_null()))
+    return [None if is_null else next(texts) for is_null in column.is_null().to_pylist()]
+
+
 ROWS_AT_ONCE = 1 << 16
 _FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
 # pyarrow's message for a cell that is not a number
@@ -127,7 +135,7 @@ def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Dataset:
     with _naming_damage(path), parquet.ParquetFile(path) as file:
         columns, groups = _known_groups(file.schema_arrow.names, columns)
         roles = ColumnChoice(**columns).roles(file.schema_arrow.names, path)
-        ids = [name for name in (roles.qid, roles.docid, roles.judge) if name is not None]
+        ids = [*(name for name in (roles.qid, roles.docid, roles.judge) if name is not None), *groups]
         texts = [name for name in ids if is_text(file.schema_arrow.field(name).type)]
         # dictionaries keep a text shared by many rows once
         with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
@@ -162,7 +170,7 @@ def _groups(table: _ArrowTable, features: Sequence[str]) -> dict[str, list[str]]
     for name in features:
         kind = table.schema.field(name).type
         if types.is_dictionary(kind) and is_text(kind):
-            values = {value for value in table.column(name).to_pylist() if value is not None}
+            values = set(_values(table.column(name))) - {None}
             groups[name] = category_names(name, sorted(values), table.schema.names)
     if groups:
         warn_of_categories(groups)
@@ -341,7 +349,7 @@ def _collection(columns: _ArrowTable, roles: ColumnRoles, groups: Mapping[str, S
     dtype = np.dtype(np.float32 if is_single and names else np.float64)
     X = _features(columns, names, dtype) if names else np.empty((columns.n_rows, 0))
     if groups:
-        blocks = [category_columns(name, columns.column(name).to_pylist(), items) for name, items in groups.items()]
+        blocks = [category_columns(name, _values(columns.column(name)), items) for name, items in groups.items()]
         X = np.hstack([X, *blocks])
         names += [item for items in groups.values() for item in items]
         roles = replace(roles, features=tuple(names))
