@@ -162,7 +162,10 @@ def known_categories(columns: Sequence[Any], known: Sequence[Any]) -> dict[Any, 
 def category_columns(name: Any, values: Sequence[Any], names: Sequence[str]) -> NDArray[np.float64]:
     """Return columns of 0 and 1, one per category; None and other values are 0 in all of them."""
     places = {item: j for j, item in enumerate(names)}
-    known = {value: places.get(f"{name}={_category_text(value)}", -1) for value in set(values)} | {None: -1}
+    try:
+        known = {value: places.get(f"{name}={_category_text(value)}", -1) for value in set(values)} | {None: -1}
+    except TypeError as error:
+        raise InputTypeError(f"column {name!r} holds lists or other containers; pass one category per row.") from error
     codes = np.array([known[value] for value in values])
     return np.asarray(codes[:, None] == np.arange(len(names)), dtype=np.float64)
 

@@ -93,6 +93,8 @@ def test_categories_are_what_pandas_would_make_of_them(ranker, tmp_path):
     strange = X.head(7).assign(colour="violet", size=X["size"].head(7).astype(float))
     zeros = dummies.head(7).assign(**{name: 0.0 for name in dummies if name.startswith("colour=")})
     np.testing.assert_array_equal(model.predict(strange), by_hand.predict(zeros))
+    with pytest.raises(InputError, match="'colour' holds lists"):
+        model.predict(X.assign(colour=[["red"]] * len(X)))
     with pytest.raises(ValueError, match="colour=red"):
         model.predict(X.drop(columns="colour"))
 
