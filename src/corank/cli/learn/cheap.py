@@ -254,7 +254,8 @@ def write_page(path: Path, evaluation: RunsEvaluation, *, force: bool) -> None:
         sections.append(part(f"m{number}", result.metric, [*opening, *tables(result)]))
     if evaluation.notes:
         sections.append(part("notes", "Notes", [bullets(evaluation.notes)]))
-    title = f"{len(evaluation.systems)} runs, {len(evaluation.gold)} of {len(evaluation.query_ids)} queries with human grades"
+    n_graded, n_queries = len(evaluation.gold), len(evaluation.query_ids)
+    title = f"{len(evaluation.systems)} runs, {n_graded} of {n_queries} queries with human grades"
     with atomic_file(path, overwrite=force) as scratch:
         scratch.write_text(Document(title, sections).html(), encoding="utf-8")
 
