@@ -18,6 +18,7 @@ from corank.tables import ReportTable
 from corank_lab.screening.answers import Judges, find_conflicts, independent
 from corank_lab.screening.prisma import NO_REASON, PrismaCounts
 from corank_lab.screening.stopping.rules import StoppingRule
+from corank_lab.screening.stopping.urns import require_richness
 
 MANY = 8
 """Number of reasons that the paragraph lists; more are counted together."""
@@ -89,7 +90,8 @@ def protocol_paragraph(n: int, files: Mapping[str, str], rule: StoppingRule, see
     files: SHA-256 of the file of each name.
     """
     listed = "; ".join(f"{name} (SHA-256 {sha256})" for name, sha256 in files.items())
-    first = f" First, {richness} random records are read, to estimate how many are relevant." if richness else ""
+    first = " First, {} random records are read, to estimate how many are relevant." if richness else ""
+    first = first.format(require_richness(richness, n))
     error = 1 - rule.confidence
     return (
         f"{_n(n, 'record')} of {listed} will be screened by title and abstract with corank, version {__version__}, "

@@ -25,7 +25,7 @@ from corank_lab.screening.model import ScreeningModel, choose_first
 from corank_lab.screening.prior import Prior
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress, advice_sentence
-from corank_lab.screening.stopping.urns import RandomSample, draw_order, richness_sentence
+from corank_lab.screening.stopping.urns import RandomSample, draw_order, require_richness, richness_sentence
 from corank_lab.screening.team import OpenRecord, ScreeningJournal, TeamAnswers
 from corank_lab.screening.views import Views, make_views
 
@@ -100,7 +100,7 @@ class Screening(TeamAnswers):
         self._rule = stopping_rule(rule, len(self.records), target, confidence)
         self._forecaster = Forecaster(self._rule)
         self._advice = ScreeningAdvice()
-        self._n_richness = min(richness, len(self.records))
+        self._n_richness = require_richness(richness, len(self.records))
         self.begin()
         known, rejected = list(known), list(rejected)
         if journal is not None or known or rejected or labels:

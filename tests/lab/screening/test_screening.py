@@ -10,7 +10,9 @@ import pytest
 from corank.errors import InputError
 from corank_lab.records.records import Records
 from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, make_views
+from corank_lab.screening.methods import protocol_paragraph
 from corank_lab.screening.model import ScreeningModel
+from corank_lab.screening.stopping.rules import stopping_rule
 from corank_lab.screening.stopping.urns import draw_order, richness_sentence
 from helpers.records import collection
 
@@ -262,6 +264,14 @@ def test_views_do_not_depend_on_the_hash_seed():
         for seed in ("1", "2", "3")
     }
     assert len(found) == 1
+
+
+def test_a_random_sample_is_not_larger_than_the_collection():
+    records = collection(20, 4)
+    with pytest.raises(InputError, match="richness is 21"):
+        Screening(records, richness=21)
+    with pytest.raises(InputError, match="richness is 21"):
+        protocol_paragraph(20, {"a.csv": "0"}, stopping_rule("agree", 20, 0.95, None), 0, 21)
 
 
 def test_a_random_sample_before_the_reading_states_the_richness():

@@ -34,6 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from corank.errors import InputError
+
 GROWTH = 1.25
 """Ratio of successive sample sizes."""
 MAX_URNS = 500
@@ -318,6 +320,13 @@ def proof_sentence(bound: float, unread: int, confidence: float) -> str:
     if bound >= 1.0 and unread:
         return f"{sure}: no unread record is relevant."
     return f"{sure}: at least {percent(bound)} of the relevant records are found."
+
+
+def require_richness(richness: int, n: int) -> int:
+    """Return the size of the first random sample, which cannot exceed the number of records."""
+    if not 0 <= richness <= n:
+        raise InputError(f"richness is {richness}, but there are {n} records to judge; draw at most these.")
+    return richness
 
 
 def richness_sentence(n: int, size: int, finds: int, confidence: float = 0.95) -> str:
