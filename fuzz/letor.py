@@ -16,9 +16,9 @@ from corank.data.collection import Dataset
 from corank.data.durable import compressed, text
 from corank.data.io import letor_pieces as pieces
 from corank.data.io.letor_reader import read_letor
-from corank.data.io.letor_writer import write_letor
 from corank.data.io.read import detect_format
 from corank.data.io.stores import open_store, store_letor
+from corank.data.io.write import write_letor
 from corank.errors import InputError
 from fuzz.format import Format, Wrong, tune
 from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number

@@ -17,13 +17,6 @@ Conversion = Literal["all", "adjacent"]
 AboveZero = Literal["all", "lowest"]
 RankingLoss = Literal["share", "kendall", "footrule"]
 
-ROW_STRATEGIES = {
-    "uncertain": "Rows whose score is nearest to the border between good and bad",
-    "top": "Rows with the highest score",
-    "representative": "Rows that are most similar to the others and least to judged ones",
-    "random": "Random rows",
-}
-"""Strategies of `corank.base.suggestions`."""
 FUSION_STRATEGIES = {
     "queries": "Whole queries on which plausible fusions differ most",
     "sample": "Single documents, drawn in proportion to that difference",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.options import Force, Json, RunTag, Seed
-from corank.cli.output import emit, print_json
+from corank.cli.output import emit, note, print_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -206,7 +206,7 @@ def _search_vectors(
         )
     if len(documents.ids) < corpus.n_documents:
         absent = corpus.n_documents - len(documents.ids)
-        typer.echo(f"corank: {absent} documents of the index have no vector and are not found.", err=True)
+        note(f"{absent} documents of the index have no vector and are not found.")
     if query_path is not None:
         queries = read_vectors(query_path, "queries")
         return documents.ids, dict.fromkeys(queries.ids.tolist(), ""), documents.search(

@@ -3,28 +3,33 @@ Read LETOR text (SVMlight with query ids): ``label qid:Q id:value id:value ... #
 
 Feature ids start at 1 and increase along a line; absent features are 0. Threads read the file twice, piece by piece:
 the first pass counts rows and values, the second parses into the final arrays. Time is O(bytes); memory is that of
-the result and of a few pieces.
+the result and of a few pieces. `stream_letor` yields blocks of a few megabytes, for scoring files larger than memory:
+threads parse pieces ahead of the consumer and read the file once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from corank._lazy import is_sparse
 from corank._moved import old_parameters
 from corank.core import parsing as codes
 from corank.core.parsing import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
+from corank.core.threads import n_threads
 from corank.data.collection import Dataset, as_names, as_texts
 from corank.data.durable.compressed import SUFFIXES
 from corank.data.durable.text import BARE_RETURN_MESSAGE, STANDARD_INPUT, Source, TextFile, as_sources, open_text
-from corank.data.io.letor_pieces import Fault, ParseResult, Pieces
-from corank.data.io.letor_writer import write_letor as write_letor
+from corank.data.io.letor_pieces import Fault, ParseResult, Piece, Pieces, cut_texts
 from corank.errors import InputError, warn
 
 LARGEST_ID = 2**31 - 1
@@ -33,35 +38,20 @@ USUAL_ID = 1 << 24
 DENSE_FROM = 0.25
 """Density from which layout "auto" chooses an array: up to twice the memory of CSR, but faster."""
 
+PIECES_AHEAD = 2
+"""Pieces per thread that are parsed ahead of the consumer of a stream."""
+BLOCK = 1 << 22
+"""Approximate bytes of a block of a stream: large enough to amortise the fixed cost of one call to `predict`."""
+
+T = TypeVar("T")
 Allocate: TypeAlias = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
 """Allocates a zeroed array of the result, given name, shape and type: in memory, or in the files of a store."""
 
 _FIRST_ROW = re.compile(rb"(?:[ \t\r\n]++|#[^\n]*+\n)*+[^ \t\r\n#]++[ \t\r]++qid:")
 _TOKEN = re.compile(rb"[^ \t\r\n#]+")
 _COMMENT = re.compile(rb"[^\r\n]*")
+# X of "docid = X", else the first word
 _DOCID = re.compile(rb"[ \t]*(?:docid[ \t]*=[ \t]*)?([^ \t\r\n]*)")
-
-
-@dataclass(frozen=True, eq=False)
-class _Comments:
-    """Start position of each row's comment, -1 for none; comments are read on demand."""
-
-    pieces: Pieces
-    positions: NDArray[np.int64]
-
-    def comments(self) -> NDArray[np.object_] | None:
-        """Return the text after ``#``."""
-        return self._match(_COMMENT)
-
-    def docids(self) -> NDArray[np.object_] | None:
-        """Return X of ``#docid = X ...``, else the first word of the comment."""
-        return self._match(_DOCID)
-
-    def _match(self, pattern: re.Pattern[bytes]) -> NDArray[np.object_] | None:
-        if (self.positions < 0).all():
-            return None
-        words = self.pieces.match(pattern, self.positions)
-        return as_texts([word.decode(errors="surrogateescape") for word in words])
 
 
 def in_memory(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -120,8 +110,15 @@ class ReadPlan:
         qid: NDArray[Any] | None = sheet.qid if self.has_qid else None
         if rules.qids == QID_POSITIONS:
             qid = _text_qids(pieces, sheet.qid)
-        comments = _Comments(pieces, sheet.comments)
-        return Dataset(X, sheet.y, _qid=lambda: qid, _docids=comments.docids, _comments=comments.comments)
+
+        def match(pattern: re.Pattern[bytes]) -> NDArray[np.object_] | None:
+            """Read comments on demand."""
+            if (sheet.comments < 0).all():
+                return None
+            words = pieces.match(pattern, sheet.comments)
+            return as_texts([word.decode(errors="surrogateescape") for word in words])
+
+        return Dataset(X, sheet.y, _qid=lambda: qid, _docids=lambda: match(_DOCID), _comments=lambda: match(_COMMENT))
 
     def _parse(self, pieces: Pieces, sheet: Sheet, rules: ParserSettings) -> tuple[ParseResult, ParserSettings]:
         try:
@@ -331,3 +328,116 @@ def _sizes(path: Path) -> NDArray[np.int64]:
             )
         sizes.append(int(word))
     return np.array(sizes, dtype=np.int64)
+
+
+class Scattered(Exception):
+    """Rows that belong together are not adjacent in the text; it must be read at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock:
+    """Adjacent rows of a text."""
+
+    X: Any
+    qid: NDArray[Any] | None  # qid, docids (n_rows,): query and document ids; None if the text has none
+    docids: NDArray[np.object_] | None = None
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def part(self, rows: slice) -> RowBlock:
+        """Return a slice of the rows."""
+        return RowBlock(self.X[rows], *(None if ids is None else ids[rows] for ids in (self.qid, self.docids)))
+
+
+def stream_letor(
+    sources: Sequence[Source],
+    *,
+    n_features: int,
+    layout: Literal["auto", "dense"] = "auto",
+    docids: bool = False,
+) -> Iterator[RowBlock]:
+    """Read LETOR text block by block."""
+    texts = [open_text(source) for source in sources]
+    first = next(filter(None, (text.first_line() for text in texts)), None)
+    if first is None:  # no row, or only after many comments
+        raise Scattered
+    has_qid = begins_with_qid(first)
+
+    def parse(piece: Piece) -> RowBlock | None:
+        pieces = Pieces.surveyed(texts, [piece], n_jobs=1)
+        if pieces.bare_return < 0 and not pieces.rows.any():
+            return None
+        rows = ReadPlan.of(pieces, n_features, np.dtype(np.float32), layout, has_qid).read(pieces, None, in_memory)
+        return RowBlock(rows.X, rows.qid, rows.docids if docids else None)
+
+    yield from filter(None, _ahead(parse, cut_texts(texts, BLOCK)))
+
+
+def whole_queries(blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
+    """Regroup blocks so that each contains all rows of its queries."""
+    done: set[str] = set()
+    carried: list[RowBlock] = []
+    for block in blocks:
+        if block.qid is None:
+            raise Scattered
+        last = int(changes(block.qid)[-1])
+        continues = last == 0 and carried and str(block.qid[0]) == str(carried[-1].qid[-1])  # type: ignore[index]
+        if continues:
+            carried.append(block)
+            continue
+        complete = [*carried, *([block.part(slice(0, last))] if last else [])]
+        carried = [block.part(slice(last, None))]
+        if complete:
+            yield _check_new(_concatenate(complete), done)
+    if carried:
+        yield _check_new(_concatenate(carried), done)
+
+
+def changes(qid: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the rows at which a query begins, including the first row."""
+    return np.concatenate([[0], np.flatnonzero(qid[1:] != qid[:-1]) + 1])
+
+
+def _check_new(block: RowBlock, done: set[str]) -> RowBlock:
+    """Return the block, or raise `Scattered` if one of its queries occurred before."""
+    qid = np.asarray(block.qid)
+    names = [str(name) for name in qid[changes(qid)].tolist()]
+    n_before = len(done)
+    done.update(names)
+    if len(done) < n_before + len(names):
+        raise Scattered
+    return block
+
+
+def _concatenate(blocks: list[RowBlock]) -> RowBlock:
+    if len(blocks) == 1:
+        return blocks[0]
+    rows = [block.X for block in blocks]
+    if any(map(is_sparse, rows)):
+        from scipy import sparse  # takes long to import
+
+        X = sparse.vstack(rows, format="csr")
+    else:
+        X = np.concatenate(rows)
+    docids = [block.docids for block in blocks if block.docids is not None]
+    if len(docids) not in (0, len(blocks)):  # read at once, all rows would have document ids
+        raise Scattered
+    qid = np.concatenate([block.qid for block in blocks if block.qid is not None])
+    return RowBlock(X, qid, np.concatenate(docids) if docids else None)
+
+
+def _ahead(function: Callable[[Piece], T], pieces: Iterator[Piece]) -> Iterator[T]:
+    """Apply a function to every piece on threads, a few pieces ahead of the consumer, in order."""
+    threads = n_threads()
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            waiting.extend(pool.submit(function, piece) for piece in islice(pieces, PIECES_AHEAD * threads))
+            while waiting:
+                done = waiting.popleft().result()
+                waiting.extend(pool.submit(function, piece) for piece in islice(pieces, 1))
+                yield done
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -20,10 +20,10 @@ from corank.data.collection import as_texts
 from corank.data.durable.compressed import SUFFIXES
 from corank.data.durable.text import TextFile, is_number, open_text
 from corank.data.inputs import MAX_VALUE
-from corank.data.io.judgements import JSON, JudgementList, read_judgements
+from corank.data.io.judgements import read_judgements
 from corank.data.io.read import detect_format
 from corank.data.io.search_responses import read_responses
-from corank.data.io.table_text import suffix_of
+from corank.data.io.tables import JSON, suffix_of
 from corank.data.io.trec import (
     EVERY_ROW,
     FIRST_ROW,
@@ -159,7 +159,7 @@ def read_runs(
 
 def read_grades(path: str | os.PathLike[str], rule: str = "median") -> tuple[Qrels, tuple[str, ...]]:
     """Read judgements of any known format, one grade per document; and what was noticed, one sentence each."""
-    retrieved: JudgementList = read_judgements(path)
+    retrieved = read_judgements(path)
     if retrieved.qid is None:
         raise InputError(f"{path} has no query ids, so that grades cannot be matched to runs; add a column query.")
     judged = ~np.isnan(retrieved.y)

@@ -19,8 +19,8 @@ from corank.data.column_roles import ANY_COLUMNS, USUAL_NAMES, ColumnChoice, Col
 from corank.data.inputs import as_scores
 from corank.data.io.frames import ids_of
 from corank.data.io.read import detect_format, read
-from corank.data.io.store_header import HEADER
-from corank.data.io.table_text import read_utf8
+from corank.data.io.stores import HEADER
+from corank.data.io.tables import read_utf8
 from corank.data.rows import as_rows
 from corank.errors import InputError, import_extra, reason
 

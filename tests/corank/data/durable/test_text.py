@@ -15,8 +15,7 @@ import zstandard
 
 from corank.data.durable import text as texts
 from corank.data.durable.text import TextFile, open_text
-from corank.data.io.letor_reader import read_letor
-from corank.data.io.letor_stream import stream_letor
+from corank.data.io.letor_reader import read_letor, stream_letor
 from corank.errors import InputError
 
 CONTENT = np.random.default_rng(0).integers(32, 127, 1_500_000, dtype=np.uint8).tobytes() + b"\nend\n"
