@@ -70,23 +70,23 @@ def crossed(
     name, read: the set.
     methods, measures: what is tried, and how it is judged.
     """
-    folds, repeats, kept = n_folds(options), options.repeats or 1, list[LabelData]()
+    folds, repeats, loaded = n_folds(options), options.repeats or 1, list[LabelData]()
     options.expect(len(methods) * folds * repeats)
-    found: Folds = {method: {measure: [] for measure in measures} for method in methods}
+    results: Folds = {method: {measure: [] for measure in measures} for method in methods}
     for method, learn in methods.items():
         for repeat in range(repeats):
             for fold in range(folds):
 
                 def trial(learn: Method = learn, repeat: int = repeat, fold: int = fold) -> dict[str, float] | None:
-                    if not kept:
-                        kept.append(read())
-                    return _trial(kept[0], learn, measures, options.seed + repeat, (folds, fold))
+                    if not loaded:
+                        loaded.append(read())
+                    return _trial(loaded[0], learn, measures, options.seed + repeat, (folds, fold))
 
                 key = {"experiment": "label-ranking", "set": name, "method": method, "repeat": repeat, "fold": fold}
                 values = options.result({**key, "folds": folds}, trial)
                 for measure in measures if values is not None else ():
-                    found[method][measure].append(values[measure])
-    return found
+                    results[method][measure].append(values[measure])
+    return results
 
 
 def _trial(
