@@ -25,6 +25,9 @@ from experiments.label_ranking.sets import LabelData
 from experiments.options import ExperimentOptions
 
 N_FOLDS = 10
+"""Of sets and top lists."""
+
+N_RANKING_FOLDS = 5
 
 Measures = Mapping[str, Callable[[Floats, Floats], Floats]]
 Folds = dict[str, dict[str, list[float]]]
@@ -51,9 +54,9 @@ TOPS: Measures = {
 }
 
 
-def n_folds(options: ExperimentOptions) -> int:
-    """Return the number of folds."""
-    return 3 if options.quick else N_FOLDS
+def n_folds(options: ExperimentOptions, measures: Measures) -> int:
+    """Return the number of folds: rankings have many sets, and their p-values count the folds of all."""
+    return 3 if options.quick else N_RANKING_FOLDS if measures is RANKS else N_FOLDS
 
 
 def crossed(
@@ -70,7 +73,7 @@ def crossed(
     name, read: the set.
     methods, measures: what is tried, and how it is judged.
     """
-    folds, repeats, loaded = n_folds(options), options.repeats or 1, list[LabelData]()
+    folds, repeats, loaded = n_folds(options, measures), options.repeats or 1, list[LabelData]()
     options.expect(len(methods) * folds * repeats)
     results: Folds = {method: {measure: [] for measure in measures} for method in methods}
     for method, learn in methods.items():

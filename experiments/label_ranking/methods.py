@@ -40,7 +40,7 @@ HELD_OUT = 4
 """A quarter of the training rows chooses among them."""
 
 # most rows that a kernel perceptron is trained on
-MAX_KERNEL_ROWS = 5000
+MAX_KERNEL_ROWS = 3000
 # numbers of neighbours that scikit-learn's are chosen from, on a quarter of the training rows
 NEIGHBOURS = (1, 3, 5, 10, 20, 40)
 
