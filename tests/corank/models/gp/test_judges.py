@@ -7,9 +7,10 @@ import pytest
 from scipy.special import entr, ndtr
 
 from corank.errors import InputError
-from corank.models.gp.collaborative import judges as module
-from corank.models.gp.collaborative.judges import SIGMAS, JudgeFit, JudgeModel, fit_judges
-from corank.models.gp.ep.propagation import Sites, propagate, root_of
+from corank.models.gp import judges as module
+from corank.models.gp.judges import SIGMAS, JudgeFit, JudgeModel, fit_judges
+from corank.models.gp.propagation import propagate, root_of
+from corank.models.gp.sites import Sites
 
 N = 4
 K = np.array([[1.0, 0.3, 0.1, 0.0], [0.3, 1.2, 0.2, 0.1], [0.1, 0.2, 0.9, 0.0], [0.0, 0.1, 0.0, 1.0]])

@@ -20,18 +20,17 @@ Gaussian processes for ranking, 2005; Rasmussen and Williams, Gaussian processes
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.core.models import sites as kernels
 from corank.errors import InputError, warn
-from corank.fitted import Part, Relations, Shapes
-from corank.models.gp.ep.likelihoods import NOISES
-from corank.models.gp.ep.process import Posterior
+from corank.models.gp.process import Posterior
+from corank.models.gp.sites import Sites
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -46,102 +45,12 @@ RANK_WHILE_LEARNING = 1e-8
 # columns of RᵀSR computed at a time
 _BLOCK = 128
 # smallest damping factor
-_LEAST_STEP = 0.01
+_MIN_STEP = 0.01
+# answers of one site above which steps that failed are tried again, and a change that deserves a warning
+_MANY_EQUAL, _VISIBLE = 3.0, 0.1
 # below this change, an oscillation lowers the limit of the steps, and steps are accelerated (Anderson, 1965) from this
 # many sweeps, by at most this factor
 _NEAR, _MEMORY, _STRIDE = 0.3, 6, 3.0
-
-
-@dataclass(frozen=True, eq=False)
-class Sites(Part):
-    """Intervals of f_left − f_right + noise, each observed `weight` times."""
-
-    _may_be_infinite: ClassVar[frozenset[str]] = frozenset(["lo", "hi"])
-
-    _shapes: ClassVar[Shapes] = dict.fromkeys(("left", "right", "lo", "hi", "noise", "weight"), ("sites",))
-    _relations: ClassVar[Relations] = {
-        "lo is below hi": lambda s: (s.lo < s.hi).all(),
-        "noise and weight are positive": lambda s: (s.noise > 0.0).all() and (s.weight > 0.0).all(),
-        "likelihood is known": lambda s: s.likelihood in NOISES,
-    }
-
-    left: Integers  # left, right (m,): items; right is −1 for the value of a single item
-    right: Integers
-    lo: Floats  # lo, hi (m,): ends of the intervals, minus the prior mean of the difference
-    hi: Floats
-    noise: Floats  # (m,): variance of the noise
-    weight: Floats  # (m,): number of observations; any positive number
-    likelihood: str = "probit"  # the distribution of the noise, a name of `NOISES`
-
-    @classmethod
-    def preferences(
-        cls, pairs: ArrayLike, sigma: float, weight: ArrayLike | None = None, offset: ArrayLike | None = None, *,
-        likelihood: str = "probit",
-    ) -> Sites:  # fmt: skip
-        """
-        Build sites of preferences, the preferred item first: (−offset, ∞) of the difference, noise variance 2 sigma².
-
-        Equal preferences become one site with the sum of their weights, sorted by item: repeated answers cost nothing,
-        and the order of the answers does not matter.
-
-        offset (m,): prior mean of the difference; 0 by default.
-        """
-        all_pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-        weights = np.ones(len(all_pairs)) if weight is None else np.asarray(weight, dtype=np.float64)
-        offsets = np.zeros(len(all_pairs)) if offset is None else np.asarray(offset, dtype=np.float64)
-        keys = np.column_stack([all_pairs, offsets])[weights > 0.0]
-        distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
-        summed = np.bincount(inverse.ravel(), weights[weights > 0.0], len(distinct)).astype(np.float64)
-        left, right = (np.ascontiguousarray(distinct[:, side]).astype(np.int64) for side in (0, 1))
-        m = len(distinct)
-        noise, hi = np.full(m, 2.0 * sigma**2), np.full(m, np.inf)
-        return cls(left, right, 0.0 - distinct[:, 2], hi, noise, summed, likelihood)
-
-    @classmethod
-    def grades(cls, items: ArrayLike, lo: ArrayLike, hi: ArrayLike, noise: ArrayLike, weight: ArrayLike = 1.0) -> Sites:
-        """Build sites of single items, such as grades."""
-        left = np.ascontiguousarray(items, dtype=np.int64)
-        ends = [np.array(np.broadcast_to(part, left.shape), dtype=np.float64) for part in (lo, hi, noise, weight)]
-        return cls(left, np.full(len(left), -1), ends[0], ends[1], ends[2], ends[3])
-
-    def __len__(self) -> int:
-        return len(self.left)
-
-    @property
-    def intervals(self) -> tuple[Floats, ...]:
-        """`lo`, `hi`, `noise` and its mixture, in the order of the kernels' arguments."""
-        return self.lo, self.hi, self.noise, *NOISES[self.likelihood]
-
-    def compacted(self) -> tuple[Integers, Sites]:
-        """Return the items that sites name, ascending, and the sites with positions in this list as items."""
-        items = np.unique(np.concatenate([self.left, self.right[self.right >= 0]]))
-        right = np.where(self.right >= 0, np.searchsorted(items, self.right), -1)
-        return items, replace(self, left=np.searchsorted(items, self.left), right=right)
-
-    def carry_over(self, old: Sites, values: Floats) -> Floats:
-        """Return the values of other preferences for those that are also here, and 0 for the rest."""
-        keys = np.concatenate([np.column_stack([part.left, part.right, part.lo]) for part in (self, old)])
-        distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
-        carried = np.zeros(len(distinct))
-        carried[inverse.ravel()[len(self) :]] = values
-        return carried[inverse.ravel()[: len(self)]]
-
-    def shift(self, nu: Floats, n: int) -> Floats:
-        """Bᵀ(weight ν), over n items."""
-        weighted, is_pair = self.weight * nu, self.right >= 0
-        of_left = np.bincount(self.left, weighted, n)
-        return np.asarray(of_left - np.bincount(self.right[is_pair], weighted[is_pair], n))
-
-    def precision(self, tau: Floats, n: int) -> Any:
-        """S = Bᵀ diag(weight τ) B, over n items."""
-        t, is_pair = self.weight * tau, self.right >= 0
-        i, j, both = self.left[is_pair], self.right[is_pair], t[is_pair]
-        S = np.zeros((n, n))
-        np.add.at(S, (self.left, self.left), t)
-        np.add.at(S, (j, j), both)
-        np.add.at(S, (i, j), -both)
-        np.add.at(S, (j, i), -both)
-        return S
 
 
 def assemble(R: Floats, sites: Sites, tau: Floats, nu: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
@@ -253,6 +162,7 @@ def propagate(
     max_sweeps: int = MAX_SWEEPS,
     tol: float = TOLERANCE,
     quiet: bool = False,
+    first_step: float = 1.0,
 ) -> Approximation:
     """
     Run sweeps until the sites converge; warn if they do not.
@@ -260,21 +170,23 @@ def propagate(
     R (n, r): features of the items, f = R w; `root_of` computes them from a covariance.
     precision (r, r): Λ0; the identity by default.
     start: initial τ and ν, for example those of a similar problem; 0 by default.
+    first_step: first damping factor. With 1, the sites of 100,000 equal answers overshoot, and damping does not bring
+        them back; so what does not converge is tried again with a first step of about one answer.
     """
     m = len(sites)
     tau, nu = (np.zeros(m), np.zeros(m)) if start is None else (start[0].copy(), start[1].copy())
     prior = np.eye(R.shape[1]) if precision is None else linalg.cholesky(precision, lower=True, check_finite=False)
     rows, named = _smallest_space(R if precision is None else under(prior, R), sites)
     eye, change = np.eye(rows.shape[1]), np.empty((2, m))
-    gap, n_sweeps, last, step, max_step = np.inf, 0, np.inf, 1.0, 1.0
+    gap, n_sweeps, last, step, max_step = np.inf, 0, np.inf, first_step, 1.0
     history: list[tuple[Floats, Floats]] = []  # sites and their changes in past sweeps
     while gap > tol and n_sweeps < max_sweeps:
         mu, factor, _ = assemble(rows, named, tau, nu, eye)
         means, variances = scalars(rows, named, mu, factor)
         gap, size = kernels.match_sites(means, variances, *named.intervals, named.weight, tau, nu, *change)
         if size > (1.0 - 0.1 * step) * last:  # shorter steps while sites oscillate
-            step = max(0.5 * step, _LEAST_STEP)
-            max_step = max(0.7 * max_step, _LEAST_STEP) if gap < _NEAR else max_step
+            step = max(0.5 * step, _MIN_STEP)
+            max_step = max(0.7 * max_step, _MIN_STEP) if gap < _NEAR else max_step
             history.clear()
         else:
             step, max_step = min(1.4 * step, max_step), min(1.1 * max_step, 1.0)
@@ -287,11 +199,16 @@ def propagate(
             move = step * move
         tau, nu, last, n_sweeps = np.maximum(tau + move[0], 0.0), nu + move[1], size, n_sweeps + 1
     if gap > tol and not quiet:
-        warn(
-            f"expectation propagation did not converge in {n_sweeps} sweeps: sites still move by {last:.1e} "
-            "standard deviations. Raise sigma, or scale the columns.",
-            ConvergenceWarning,
-        )
+        heaviest = float(sites.weight.max())
+        if first_step == 1.0 and heaviest > _MANY_EQUAL:
+            more: dict[str, Any] = {"max_sweeps": 2 * max_sweeps, "tol": tol, "first_step": _MANY_EQUAL / heaviest}
+            return propagate(R, sites, precision=precision, **more)
+        if gap > _VISIBLE:
+            warn(
+                f"expectation propagation did not converge in {n_sweeps} sweeps: sites still move by {gap:.1e} "
+                "standard deviations. Raise sigma, or scale the columns.",
+                ConvergenceWarning,
+            )
     return _approximation(R, sites, tau, nu, prior, n_sweeps, gap)
 
 

@@ -9,7 +9,7 @@ from scipy.special import logsumexp, softmax
 import corank
 from corank.base.kernels import ARDKernel, GaussianKernel, LinearKernel
 from corank.models.gp import PreferenceGP
-from corank.models.gp.ep.hyper import nodes
+from corank.models.gp.hyper import nodes
 from experiments.gp.calibration import measure
 from helpers.simulated_users import answers, users
 

@@ -13,16 +13,17 @@ import corank
 from corank.base.kernels import GaussianKernel
 from corank.errors import InputError
 from corank.models.gp import CollaborativeGP
-from corank.models.gp.collaborative.population import Population
-from corank.models.gp.collaborative.user_likelihoods import (
+from corank.models.gp.grades import ends_of, thresholds_of
+from corank.models.gp.propagation import propagate, root_of
+from corank.models.gp.sites import Sites
+from corank.models.gp.users import (
     GaussianLikelihood,
     OrdinalLikelihood,
+    Population,
     ThresholdPrior,
     e_step,
     row_of,
 )
-from corank.models.gp.ep.propagation import Sites, propagate, root_of
-from corank.models.gp.ordinal.grades import ends_of, thresholds_of
 
 RNG = np.random.default_rng(2)
 U, N = 25, 12

@@ -36,10 +36,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from corank.errors import InputError
-from corank.models.gp.collaborative.population import Population
-from corank.models.gp.ep.process import Posterior
-from corank.models.gp.ep.propagation import Approximation, Sites, propagate, root_of
-from corank.models.gp.preference.questions import pair_values
+from corank.models.gp.process import Posterior
+from corank.models.gp.propagation import Approximation, propagate, root_of
+from corank.models.gp.questions import pair_values
+from corank.models.gp.sites import Sites
+from corank.models.gp.users import Population
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -137,7 +138,7 @@ def _log_normaliser(h: Floats, V: Floats, Q: Floats, q: Floats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class JudgeModel:
-    """What the answers of all judges say; see `corank.models.gp.collaborative.judges`."""
+    """What the answers of all judges say; see `corank.models.gp.judges`."""
 
     K: Floats  # K, deviation: prior covariance of g, and Σ
     deviation: Floats

@@ -9,7 +9,7 @@ from scipy import stats
 from corank.base.kernels import GaussianKernel
 from corank.errors import InputError
 from corank.models.gp import PreferenceGP, gains, suggest_pairs
-from corank.models.gp.ep.likelihoods import IntervalProbability
+from corank.models.gp.sites import IntervalProbability
 from helpers.simulated_users import users
 
 FIXED = {"kernel": GaussianKernel(0.2), "sigma": 0.2, "learn": False, "scale": False}

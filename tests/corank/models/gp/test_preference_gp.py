@@ -13,11 +13,13 @@ from corank.base.kernels import ARDKernel, CallableKernel, GaussianKernel
 from corank.base.kernels.views import View
 from corank.errors import InputError, UsageWarning
 from corank.models.gp import OrdinalGP, Posterior, PreferenceGP, suggest_pairs
-from corank.models.gp.ep import features
-from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ep.propagation import Sites, _add_sites
-from corank.models.gp.preference.evidence import PreferenceEvidence
-from corank.models.gp.preference.preference_gp import _sampled
+from corank.models.gp import prior as features
+from corank.models.gp.averaging import Preferences
+from corank.models.gp.hyper import EvidenceOf
+from corank.models.gp.preference_gp import _sampled
+from corank.models.gp.prior import DistinctRows
+from corank.models.gp.propagation import _add_sites
+from corank.models.gp.sites import Sites
 from corank_lab.preferences import Ranking
 from helpers.simulated_users import answers, users
 
@@ -133,7 +135,8 @@ def test_gradient_of_the_evidence_is_finite_differences(kernel, k, m):
     L = None
     if k is not None:
         at, named, L = np.arange(len(items)), sites, 0.3 * items.laplacian(view, k)
-    evidence = PreferenceEvidence(view, len(kernel.theta), items, at, named, L, None)
+    answers = Preferences(view, named, L, 1e-8 if len(kernel.theta) > 1 else 1e-3)
+    evidence = EvidenceOf(view, len(kernel.theta), items, at, answers, None)
     theta, h = np.append(kernel.theta, np.log(0.3)), 1e-4
     _, gradient = evidence(theta)
     for j in range(len(theta)):

@@ -3,14 +3,14 @@ PreferenceGP: Gaussian process preference learning (Chu and Ghahramani, 2005).
 
     f ~ GP(0, k),  P(a ≻ b | f) = Φ((f(a) − f(b)) / (√2 sigma))                            (eq. 6)
 
-The posterior is approximated by expectation propagation (`corank.models.gp.ep.propagation`). Rows without preferences
+The posterior is approximated by expectation propagation (`corank.models.gp.propagation`). Rows without preferences
 can enter through a graph: with L the Laplacian of the `graph_neighbors` nearest neighbours and c its weight, the prior
 of all rows is (K⁻¹ + c L)⁻¹ (eq. 5), and that of new rows is the warped kernel of Sindhwani, Chu and Keerthi (2007)
 
     k̃(x, z) = k(x, z) − k_xᵀ (I + c L K)⁻¹ c L k_z.
 
 Few answers leave sigma and the kernel open, so the posterior is an average over them, weighted by the evidence
-(`corank.models.gp.preference.averaging`). Preferences determine only the ratio of sigma to the size of f: learnt
+(`corank.models.gp.averaging`). Preferences determine only the ratio of sigma to the size of f: learnt
 kernels are scaled so that f has variance 1 over the rows, and sigma is in standard deviations of f.
 
 For n named rows (all rows with a graph) and m distinct answers, a sweep costs O(min(n, m)³), or O(n³) with a graph;
@@ -19,12 +19,11 @@ with r basis rows O((n + m) r²).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from corank.base.contract import MISSING, check_parameters, install, kept_columns
 from corank.base.docs import shared_parameters
@@ -37,7 +36,18 @@ from corank.data.inputs import as_pairs, as_weights
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes, are_below
-from corank.models.gp.ep.features import (
+from corank.models.gp.averaging import (
+    MANY,
+    Candidate,
+    Grid,
+    candidates,
+    fit_hyperparameters,
+    most_probable,
+    preferences_of,
+)
+from corank.models.gp.preference_posterior import FittedPreferenceGP, Part, PreferencePosterior, joined
+from corank.models.gp.prior import (
+    DistinctRows,
     PriorFeatures,
     basis_features,
     basis_of,
@@ -45,14 +55,9 @@ from corank.models.gp.ep.features import (
     on_basis,
     on_graph,
     precision_on_basis,
+    require_items,
 )
-from corank.models.gp.ep.items import DistinctRows, require_items
-from corank.models.gp.ep.likelihoods import NOISES
-from corank.models.gp.ep.process import ProcessMixture
-from corank.models.gp.ep.propagation import Approximation, Sites, propagate
-from corank.models.gp.preference.averaging import Candidate, Grid, candidates, most_probable
-from corank.models.gp.preference.evidence import MANY, Start, fit_hyperparameters, preferences_of
-from corank.models.gp.preference.posterior import PreferencePosterior
+from corank.models.gp.sites import NOISES, Sites
 from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, rng_of, seed, text
 
 Floats = NDArray[np.float64]
@@ -68,25 +73,8 @@ _FEW_ANSWERS, _MAX_WIDTHS = 12, 30
 _KEPT = ("column_scale_", "has_prior_", "missing_columns_", "missing_means_")
 
 
-@dataclass(frozen=True, eq=False)
-class FittedPreferenceGP:
-    """The fitted attributes of `PreferenceGP`."""
-
-    kernel: Kernel
-    sigma: float
-    log_evidence: float
-    process: ProcessMixture
-    rows: DistinctRows
-    sites: Sites
-    site_tau: Floats
-    site_nu: Floats
-    n_iter: int
-    is_exact: bool
-    graph: Any = None
-    prior_precision: tuple[Floats, ...] | None = None
-
-
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class PreferenceGP(PreferencePosterior):
     """
     Gaussian process preference learning: learns from preferences and predicts with error bars.
@@ -206,43 +194,26 @@ class PreferenceGP(PreferencePosterior):
         "graph_ has the items": lambda m: not hasattr(m, "graph_") or m.graph_.shape[0] == len(m.rows_),
     }
 
-    _learns_sizes: bool = False
+    _learns_sizes = False
 
-    is_exact_: bool
-    site_tau_: Floats
-    site_nu_: Floats
-    prior_precision_: tuple[Floats, ...]
+    is_exact_: bool = field(init=False)
+    site_tau_: Floats = field(init=False)
+    site_nu_: Floats = field(init=False)
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        sigma: float | None = None,
-        *,
-        likelihood: str = "probit",
-        learn: bool = True,
-        graph_neighbors: int | None = None,
-        graph_weight: float = 1.0,
-        n_restarts: int = 0,
-        max_pairs: int = 20_000,
-        n_basis: int | Literal["auto"] | None = "auto",
-        basis: Any = "random",
-        scale: bool = True,
-        missing: str = "mean",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.sigma = sigma
-        self.likelihood = likelihood
-        self.learn = learn
-        self.graph_neighbors = graph_neighbors
-        self.graph_weight = graph_weight
-        self.n_restarts = n_restarts
-        self.max_pairs = max_pairs
-        self.n_basis = n_basis
-        self.basis = basis
-        self.scale = scale
-        self.missing = missing
-        self.random_state = random_state
+    kernel: Any = "auto"
+    sigma: float | None = None
+    _: KW_ONLY
+    likelihood: str = "probit"
+    learn: bool = True
+    graph_neighbors: int | None = None
+    graph_weight: float = 1.0
+    n_restarts: int = 0
+    max_pairs: int = 20_000
+    n_basis: int | Literal["auto"] | None = "auto"
+    basis: Any = "random"
+    scale: bool = True
+    missing: str = "mean"
+    random_state: Any = None
 
     def _check_combinations(self) -> None:
         require_choice(self.basis)
@@ -289,7 +260,7 @@ class PreferenceGP(PreferencePosterior):
             Part.of(priors[id(item.view)], item.sigma, item.log_prior, item.start if basis is None else None)
             for item in result
         ]
-        return _fitted(parts, n_calls, rows=items, sites=sites, graph=L, is_exact=basis is None)
+        return joined(parts, n_calls, rows=items, sites=sites, graph=L, is_exact=basis is None)
 
     def _candidates(
         self, view: View, items: DistinctRows, answers: WeightedPairs, L: Any, is_exact: bool, rng: np.random.Generator
@@ -401,7 +372,7 @@ class PreferenceGP(PreferencePosterior):
         with blas_threads_for(len(items)):
             parts = [Part.of(priors[number], sigma, log_prior, start) for number, sigma, log_prior, start in each]
         notes = {**kept_columns(self), **{name: value for name, value in vars(self).items() if name in _KEPT}}
-        return install(self, _fitted(parts, 0, rows=items, sites=sites, graph=L, is_exact=self.is_exact_), notes)
+        return install(self, joined(parts, 0, rows=items, sites=sites, graph=L, is_exact=self.is_exact_), notes)
 
     def _further(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any
@@ -425,48 +396,6 @@ class PreferenceGP(PreferencePosterior):
             np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
         )
         return rows, weight
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """
-    The posterior with one choice of the hyper-parameters.
-
-    prior, sigma, log_prior: the prior of f, the noise, and the logarithm of their probability before the answers.
-    """
-
-    prior: PriorFeatures
-    sigma: float
-    log_prior: float
-    gaussian: Approximation  # the approximation of the posterior
-
-    @classmethod
-    def of(cls, prior: PriorFeatures, sigma: float, log_prior: float, start: Start | None) -> Part:
-        """Run expectation propagation."""
-        sites = replace(prior.sites, noise=np.full(len(prior.sites), 2.0 * sigma**2))
-        return cls(prior, sigma, log_prior, propagate(prior.R, sites, precision=prior.precision, start=start))
-
-
-def _fitted(parts: list[Part], n_calls: int, *, sites: Sites, **kept: Any) -> FittedPreferenceGP:
-    priors = list({id(part.prior): part.prior for part in parts}.values())
-    each = [part.gaussian for part in parts]
-    mixture = ProcessMixture(
-        maps=tuple(prior.phi for prior in priors),
-        map_numbers=np.array([[prior is part.prior for prior in priors].index(True) for part in parts]),
-        mu=tuple(gaussian.mu for gaussian in each), factor=tuple(gaussian.factor for gaussian in each),
-        sigma=np.array([part.sigma for part in parts]), log_prior=np.array([part.log_prior for part in parts]),
-        log_evidence=np.array([gaussian.log_evidence for gaussian in each]),
-    )  # fmt: skip
-    best = parts[int(mixture.weights.argmax())]
-    sigma = float(np.sqrt(mixture.weights @ mixture.sigma**2)) if len(parts) > 1 else best.sigma
-    return FittedPreferenceGP(
-        kernel=best.prior.phi.view.kernel, sigma=sigma, process=mixture,
-        log_evidence=float(logsumexp(mixture.log_prior + mixture.log_evidence)),
-        sites=replace(sites, noise=np.full(len(sites), 2.0 * sigma**2)),
-        site_tau=np.array([gaussian.tau for gaussian in each]), site_nu=np.array([gaussian.nu for gaussian in each]),
-        n_iter=n_calls or max(gaussian.n_sweeps for gaussian in each),
-        prior_precision=tuple(prior.precision for prior in priors if prior.precision is not None) or None, **kept,
-    )  # fmt: skip
 
 
 def _sampled(answers: WeightedPairs, rng: np.random.Generator) -> WeightedPairs:

@@ -7,9 +7,9 @@ S. Yu, K. Yu and Tresp, Collaborative ordinal regression, 2005. The values f_j o
     f_j ~ N(mean, Σ),       grade c where b^j_{c−1} < f_ji + noise < b^j_c       likelihood="ordinal"  (CGPOR)
 
 mean and Σ are free, and start from a kernel of the items: half of the variance is the kernel's, half a user's level.
-Expectation maximisation learns them (`corank.models.gp.collaborative.population`), with expectation propagation for
+Expectation maximisation learns them (`corank.models.gp.users`), with expectation propagation for
 grades. Each user has a scale s_j with a prior around 1, or thresholds with a prior common to all users
-(`corank.models.gp.collaborative.user_likelihoods`). For grades, the unit of f is the noise, whose variance is 1.
+(`corank.models.gp.users`). For grades, the unit of f is the noise, whose variance is 1.
 
 The paper's models have no priors on mean, Σ and the users' parameters, and start from mean 0 and the kernel itself:
 
@@ -23,6 +23,7 @@ distribution given the rated items.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -37,8 +38,8 @@ from corank.choices import Likelihood
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes, is_ascending
-from corank.models.gp.collaborative.posterior import CollaborativePosterior
-from corank.models.gp.collaborative.shared_prior import (
+from corank.models.gp.collaborative_posterior import CollaborativePosterior
+from corank.models.gp.shared_prior import (
     FittedCollaborativeGP,
     SharedPrior,
     item_rows,
@@ -52,6 +53,7 @@ from corank.parameters import Rules, boolean, integer, kernel, n_jobs, none, num
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class CollaborativeGP(CollaborativePosterior):
     """
     Rank items for each of many users, with error bars: one Gaussian process per user, and one prior for all.
@@ -186,35 +188,21 @@ class CollaborativeGP(CollaborativePosterior):
         ),
     }
 
-    _learns_from_differences: bool = False
-    _needs_pairs: bool = False
+    _learns_from_differences = False
+    _needs_pairs = False
 
-    def __init__(
-        self,
-        likelihood: Likelihood = "ordinal",
-        kernel: Any = "gaussian",
-        prior_weight: float | None = None,
-        *,
-        user_scales: bool = True,
-        free_thresholds: bool = False,
-        start: str = "levels",
-        max_iter: int = 20,
-        tol: float = 1e-4,
-        n_jobs: int | None = None,
-        scale: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.likelihood = likelihood
-        self.kernel = kernel
-        self.prior_weight = prior_weight
-        self.user_scales = user_scales
-        self.free_thresholds = free_thresholds
-        self.start = start
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.scale = scale
-        self.random_state = random_state
+    likelihood: Likelihood = "ordinal"
+    kernel: Any = "gaussian"
+    prior_weight: float | None = None
+    _: KW_ONLY
+    user_scales: bool = True
+    free_thresholds: bool = False
+    start: str = "levels"
+    max_iter: int = 20
+    tol: float = 1e-4
+    n_jobs: int | None = None
+    scale: bool = True
+    random_state: Any = None
 
     @property
     def _learns_sizes(self) -> bool:  # type: ignore[override]

@@ -21,17 +21,17 @@ from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.memory import require_memory
-from corank.models.gp.collaborative.population import Population
-from corank.models.gp.collaborative.user_likelihoods import (
+from corank.models.gp.grades import thresholds_of
+from corank.models.gp.users import (
     GaussianLikelihood,
     OrdinalLikelihood,
+    Population,
     ThresholdPrior,
     UserFit,
     UserLikelihood,
     e_step,
     row_of,
 )
-from corank.models.gp.ordinal.grades import thresholds_of
 from corank.models.ratings.ratings import Ids, id_codes, positions
 
 Floats = NDArray[np.float64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,17 +18,18 @@ from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.models.gp import OrdinalGP
-from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ordinal.grades import (
+from corank.models.gp.grades import (
     GaussianGrades,
-    GradeEvidence,
     OrdinalGrades,
     ends_of,
+    evidence_of,
     free_gradient,
     free_of,
     quantile_thresholds,
     thresholds_of,
 )
+from corank.models.gp.hyper import EvidenceOf
+from corank.models.gp.prior import DistinctRows
 
 RNG = np.random.default_rng(4)
 X = np.round(RNG.normal(size=(40, 2)), 1)
@@ -49,11 +51,14 @@ def problem(likelihood):
 @pytest.mark.parametrize("likelihood", ["ordinal", "gaussian"])
 @pytest.mark.parametrize("sigma", [None, 0.4])
 def test_gradient_of_the_evidence_is_its_difference_quotient(likelihood, sigma, monkeypatch):
-    monkeypatch.setattr("corank.models.gp.ordinal.grades._TOLERANCE", 1e-10)
+    monkeypatch.setattr("corank.models.gp.grades._TOLERANCE", 1e-10)
     items, grades = problem(likelihood)
     kernel = ARDKernel((0.5, 0.2))
-    evidence = GradeEvidence(View(None, kernel), 2, items, np.arange(len(items)), grades, sigma)
-    theta = evidence.start()
+    evidence = EvidenceOf(
+        View(None, kernel), 2, items, np.arange(len(items)), partial(evidence_of, grades), sigma, 0.01
+    )
+    of_sigma = [np.log(0.3)] if sigma is None else []
+    theta = np.concatenate([kernel.theta, of_sigma, grades.start(1.0, sigma or 0.3)])
     theta = theta + 0.1 * np.random.default_rng(1).normal(size=len(theta))
     _, gradient = evidence(theta)
     np.testing.assert_allclose(gradient, approx_fprime(theta, lambda t: evidence(t)[0], 1e-6), rtol=1e-4, atol=1e-4)

@@ -11,7 +11,8 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.errors import InputError
-from corank.models.gp.ep.propagation import TOLERANCE, Sites, assemble, propagate, root_of
+from corank.models.gp.propagation import TOLERANCE, assemble, propagate, root_of
+from corank.models.gp.sites import Sites
 
 
 def covariance(n, seed=0, width=2.0):
@@ -260,3 +261,14 @@ def test_a_posterior_whose_precision_is_not_positive_gets_a_sentence():
     sites = Sites(one, one + 1, np.zeros(1), np.full(1, np.inf), np.ones(1), np.ones(1))
     with pytest.raises(InputError, match="the posterior is not determined"):
         assemble(np.eye(2), sites, np.zeros(1), np.zeros(1), -np.eye(2))
+
+
+def test_a_hundred_thousand_equal_answers_converge_without_a_warning():
+    R, sites = np.linalg.cholesky([[1.0, 0.5], [0.5, 1.0]]), Sites.preferences([[0, 1]], 0.1, [1e5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        result = propagate(R, sites)
+    patient = propagate(R, sites, max_sweeps=3000, quiet=True)  # large steps come back in some 1,100 sweeps
+    assert patient.gap <= TOLERANCE
+    assert result.log_evidence == pytest.approx(patient.log_evidence, abs=1e-3)
+    np.testing.assert_allclose(R @ result.mu, R @ patient.mu, atol=1e-2)

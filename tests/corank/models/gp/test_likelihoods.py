@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from corank.errors import InputError
-from corank.models.gp.ep.likelihoods import IntervalProbability
+from corank.models.gp.sites import IntervalProbability
 
 
 def by_quadrature(mean, var, lo, hi):

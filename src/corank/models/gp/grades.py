@@ -17,7 +17,8 @@ Thresholds b_1 < ... < b_{r−1} are parametrised by b_1 and the logarithms of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,10 @@ from scipy import linalg, special
 
 from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
-from corank.models.gp.ep.hyper import dense, maximise
-from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ep.propagation import (
-    RANK_WHILE_LEARNING,
-    TOLERANCE,
-    Approximation,
-    Sites,
-    assemble,
-    propagate,
-    root_of,
-)
+from corank.models.gp.hyper import Evidence, EvidenceOf, maximise
+from corank.models.gp.prior import DistinctRows
+from corank.models.gp.propagation import RANK_WHILE_LEARNING, TOLERANCE, Approximation, assemble, propagate, root_of
+from corank.models.gp.sites import Sites
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -96,11 +90,6 @@ class GradePosterior:
     sigma_gradient: float  # the derivative of log Z in log sigma
     intercept: float = 0.0  # intercept, amplitude: scores are intercept + amplitude f
     amplitude: float = 1.0
-
-    def gram_gradient(self, R: Floats) -> Floats:
-        """∂ log Z/∂K over the items."""
-        alpha, M = self.approximation.posterior_weights(R)
-        return np.asarray(0.5 * (np.outer(alpha, alpha) - M))
 
 
 @dataclass(eq=False)
@@ -215,67 +204,25 @@ class GaussianGrades:
         return GaussianGrades(item, self.value[chosen], self.weight[chosen])
 
 
-Grades = OrdinalGrades | GaussianGrades
-
-
 def _merged(*columns: Floats | Integers, weight: Floats) -> tuple[Any, Floats]:
     """Columns of the sorted distinct rows of a table, and the sum of the weights of each row."""
     distinct, inverse = np.unique(np.column_stack(columns).astype(np.float64), axis=0, return_inverse=True)
     return distinct.T, np.asarray(np.bincount(inverse.ravel(), weight, len(distinct)), dtype=np.float64)
 
 
-@dataclass
-class GradeEvidence:
-    """
-    log Z of grades as a function of θ: logarithms of the kernel's parameters, ½ log(sigma² − least²), thresholds.
+Grades = OrdinalGrades | GaussianGrades
 
-    items, item_numbers: the items in use; `grades` names them by their positions in `item_numbers`.
-    """
 
-    view: View
-    n_theta: int  # number of learnt parameters of the kernel; 0 if it is fixed
-    items: DistinctRows
-    item_numbers: Integers
-    grades: Grades
-    sigma: float | None  # none if it is learnt
-    rows: Any = field(init=False)
-    size: float = field(init=False)  # standard deviation of f, the unit of the lower bound 0.01 of sigma
+def evidence_of(grades: Grades, K: Floats, sigma: float, free: Floats) -> Evidence:
+    """The evidence of items with the Gram matrix K, as accurately as learning needs."""
+    R, _ = root_of(K, RANK_WHILE_LEARNING)
+    result = grades.posterior(R, sigma, free, tol=_TOLERANCE, quiet=True)
 
-    def __post_init__(self) -> None:
-        self.rows = dense(self.items.rows[self.item_numbers])
-        self.size = float(np.sqrt(np.diagonal(self.items.gram(self.view, self.item_numbers)).mean()))
+    def gram_gradient() -> Floats:
+        alpha, M = result.approximation.posterior_weights(R)
+        return np.asarray(0.5 * (np.outer(alpha, alpha) - M))
 
-    def parts(self, theta: Floats) -> tuple[Floats, float, Floats]:
-        """Split θ into the kernel's parameters, sigma, and the thresholds' parameters."""
-        k = self.n_theta
-        if self.sigma is not None:
-            return theta[:k], self.sigma, theta[k:]
-        return theta[:k], float(np.hypot(np.exp(theta[k]), _MIN_NOISE * self.size)), theta[k + 1 :]
-
-    def view_at(self, of_kernel: Floats) -> View:
-        """The view with these kernel parameters."""
-        return replace(self.view, kernel=self.view.kernel.with_theta(of_kernel))
-
-    def start(self) -> Floats:
-        """The initial θ."""
-        sigma = SIGMA * self.size if self.sigma is None else self.sigma
-        of_sigma = [np.log(sigma)] if self.sigma is None else []
-        return np.concatenate([self.view.kernel.theta[: self.n_theta], of_sigma, self.grades.start(self.size, sigma)])
-
-    def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        """log Z and its gradient."""
-        of_kernel, sigma, free = self.parts(theta)
-        view = self.view_at(of_kernel)
-        K = self.items.gram(view, self.item_numbers)
-        R, _ = root_of(K, RANK_WHILE_LEARNING)
-        posterior: GradePosterior = self.grades.posterior(R, sigma, free, tol=_TOLERANCE, quiet=True)
-        gradient = [posterior.free_gradient]
-        if self.sigma is None:
-            share = 1.0 - (_MIN_NOISE * self.size / sigma) ** 2
-            gradient.insert(0, np.array([share * posterior.sigma_gradient]))
-        if len(of_kernel):
-            gradient.insert(0, view.kernel.theta_gradient(self.rows, K, posterior.gram_gradient(R)))
-        return posterior.approximation.log_evidence, np.concatenate(gradient)
+    return Evidence(result.approximation.log_evidence, gram_gradient, result.sigma_gradient, result.free_gradient)
 
 
 def fit_hyperparameters(
@@ -295,9 +242,11 @@ def fit_hyperparameters(
         chosen = np.sort(rng.choice(len(grades.item), max_grades, replace=False))
         item_numbers, grades = np.unique(grades.item[chosen]), grades.among(chosen)
     n_theta = len(view.kernel.theta) if learn else 0
-    evidence = GradeEvidence(view, n_theta, items, item_numbers, grades, sigma)
-    theta, calls = evidence.start(), 0
+    size = float(np.sqrt(np.diagonal(items.gram(view, item_numbers)).mean()))  # of f, the unit of sigma
+    first = SIGMA * size if sigma is None else sigma
+    of_sigma = [np.log(first)] if sigma is None else []
+    theta, calls = np.concatenate([view.kernel.theta[:n_theta], of_sigma, grades.start(size, first)]), 0
+    evidence = EvidenceOf(view, n_theta, items, item_numbers, partial(evidence_of, grades), sigma, _MIN_NOISE * size)
     if len(theta):
         theta, _, calls = maximise(evidence, theta, n_restarts, rng)
-    of_kernel, sigma, free = evidence.parts(theta)
-    return evidence.view_at(of_kernel), sigma, free, calls
+    return *evidence.parts(theta), calls

@@ -1,28 +1,91 @@
-"""PreferencePosterior: predictions of a Gaussian process that was fitted to preferences."""
+"""Posteriors of preferences for several choices of the hyper-parameters, and predictions from them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
+from corank.base.kernels import Kernel
 from corank.data.inputs import as_pairs
 from corank.errors import InputError
 from corank.fitted import Predictions
-from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ep.likelihoods import IntervalProbability
-from corank.models.gp.ep.process import Posterior, ProcessMixture, ProcessRanker
-from corank.models.gp.ep.propagation import Sites
+from corank.models.gp.averaging import Start
+from corank.models.gp.prior import DistinctRows, PriorFeatures
+from corank.models.gp.process import Posterior, ProcessMixture, ProcessRanker
+from corank.models.gp.propagation import Approximation, propagate
+from corank.models.gp.sites import IntervalProbability, Sites
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-
 # largest number of rows of fit whose mean standard deviations refer to
 _REFERENCE = 300
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPreferenceGP:
+    """The fitted attributes of `PreferenceGP`."""
+
+    kernel: Kernel
+    sigma: float
+    log_evidence: float
+    process: ProcessMixture
+    rows: DistinctRows
+    sites: Sites
+    site_tau: Floats
+    site_nu: Floats
+    n_iter: int
+    is_exact: bool
+    graph: Any = None
+    prior_precision: tuple[Floats, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """
+    The posterior with one choice of the hyper-parameters.
+
+    prior, sigma, log_prior: the prior of f, the noise, and the logarithm of their probability before the answers.
+    """
+
+    prior: PriorFeatures
+    sigma: float
+    log_prior: float
+    gaussian: Approximation  # the approximation of the posterior
+
+    @classmethod
+    def of(cls, prior: PriorFeatures, sigma: float, log_prior: float, start: Start | None) -> Part:
+        """Run expectation propagation."""
+        sites = replace(prior.sites, noise=np.full(len(prior.sites), 2.0 * sigma**2))
+        return cls(prior, sigma, log_prior, propagate(prior.R, sites, precision=prior.precision, start=start))
+
+
+def joined(parts: list[Part], n_calls: int, *, sites: Sites, **more: Any) -> FittedPreferenceGP:
+    """Return the fitted attributes from the posteriors of all choices."""
+    priors = list({id(part.prior): part.prior for part in parts}.values())
+    each = [part.gaussian for part in parts]
+    mixture = ProcessMixture(
+        maps=tuple(prior.phi for prior in priors),
+        map_numbers=np.array([[prior is part.prior for prior in priors].index(True) for part in parts]),
+        mu=tuple(gaussian.mu for gaussian in each), factor=tuple(gaussian.factor for gaussian in each),
+        sigma=np.array([part.sigma for part in parts]), log_prior=np.array([part.log_prior for part in parts]),
+        log_evidence=np.array([gaussian.log_evidence for gaussian in each]),
+    )  # fmt: skip
+    best = parts[int(mixture.weights.argmax())]
+    sigma = float(np.sqrt(mixture.weights @ mixture.sigma**2)) if len(parts) > 1 else best.sigma
+    return FittedPreferenceGP(
+        kernel=best.prior.phi.view.kernel, sigma=sigma, process=mixture,
+        log_evidence=float(logsumexp(mixture.log_prior + mixture.log_evidence)),
+        sites=replace(sites, noise=np.full(len(sites), 2.0 * sigma**2)),
+        site_tau=np.array([gaussian.tau for gaussian in each]), site_nu=np.array([gaussian.nu for gaussian in each]),
+        n_iter=n_calls or max(gaussian.n_sweeps for gaussian in each),
+        prior_precision=tuple(prior.precision for prior in priors if prior.precision is not None) or None, **more,
+    )  # fmt: skip
 
 
 class PreferencePosterior(ProcessRanker):

@@ -17,19 +17,20 @@ from corank.core.rows.access import ScaledRows
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.fitted import Predictions
-from corank.models.gp.collaborative.population import Population, coefficients
-from corank.models.gp.collaborative.shared_prior import grade_numbers, item_rows, with_levels
-from corank.models.gp.collaborative.user_likelihoods import (
+from corank.models.gp.grades import thresholds_of
+from corank.models.gp.ordinal_gp import chosen_level
+from corank.models.gp.shared_prior import grade_numbers, item_rows, with_levels
+from corank.models.gp.sites import IntervalProbability
+from corank.models.gp.users import (
     GaussianLikelihood,
     OrdinalLikelihood,
+    Population,
     ThresholdPrior,
     UserFit,
     UserLikelihood,
+    coefficients,
     row_of,
 )
-from corank.models.gp.ep.likelihoods import IntervalProbability
-from corank.models.gp.ordinal.grades import thresholds_of
-from corank.models.gp.ordinal.ordinal_gp import chosen_level
 from corank.models.ratings.ranker import RatingsRanker
 from corank.parameters import check_values, one_of
 

@@ -1,22 +1,25 @@
 """
-Hyper-parameters: maximise the evidence over the parameters of a kernel and sigma.
+Hyper-parameters: the evidence as a function of the parameters of a kernel, of sigma and of others, and its maximum.
 
     maximise log Z(θ) − ½ Σ_j ((θ_j − start_j) / log 10)²
 
-over the logarithms θ of the kernel's parameters and of sigma, by L-BFGS. The second term is a broad log-normal prior
-around the starting point. It keeps parameters finite that few answers leave undetermined.
+over θ, the logarithms of the kernel's parameters and of sigma, and others, by L-BFGS. The second term is a broad
+log-normal prior around the starting point. It keeps parameters finite that few answers leave undetermined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize, sparse
 
+from corank.base.kernels.views import View
 from corank.errors import warn
+from corank.models.gp.prior import DistinctRows
 
 Floats = NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, Floats]]
@@ -94,6 +97,50 @@ def nodes(evidence: Objective, theta: Floats, start: Floats, *, spread: bool) ->
     return list(zip(points, (log_c + log_p - log_q).tolist(), strict=True))
 
 
-def dense(rows: Any) -> Any:
-    """Rows as a dense array, for gradients in the columns' widths."""
-    return rows.toarray() if sparse.issparse(rows) else rows
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """log Z at one θ, and its derivatives."""
+
+    log_z: float
+    gram_gradient: Callable[[], Floats]  # ∂ log Z/∂K over the items
+    sigma_gradient: float  # derivative in log sigma
+    free_gradient: Floats  # in parameters beside those of the kernel and sigma
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceOf:
+    """
+    log Z as a function of θ: logarithms of the kernel's parameters, ½ log(sigma² − least²), other parameters.
+
+    items, item_numbers: the items in use; `observed` names them by their positions in `item_numbers`.
+    """
+
+    view: View
+    n_theta: int  # number of learnt parameters of the kernel; 0 if it is fixed
+    items: DistinctRows
+    item_numbers: NDArray[np.int64]
+    observed: Callable[[Floats, float, Floats], Evidence]  # of the Gram matrix, sigma and other parameters
+    sigma: float | None  # None if it is learnt
+    least: float = 0.0  # lower bound of a learnt sigma
+
+    def parts(self, theta: Floats) -> tuple[View, float, Floats]:
+        """Split θ into the view with its kernel, sigma, and the other parameters."""
+        k = self.n_theta
+        view = replace(self.view, kernel=self.view.kernel.with_theta(theta[:k]))
+        if self.sigma is not None:
+            return view, self.sigma, theta[k:]
+        return view, float(np.hypot(np.exp(theta[k]), self.least)), theta[k + 1 :]
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        """log Z and its gradient."""
+        view, sigma, free = self.parts(theta)
+        K = self.items.gram(view, self.item_numbers)
+        result = self.observed(K, sigma, free)
+        gradient = [result.free_gradient]
+        if self.sigma is None:
+            gradient.insert(0, np.array([(1.0 - (self.least / sigma) ** 2) * result.sigma_gradient]))
+        if self.n_theta:
+            rows = self.items.rows[self.item_numbers]
+            dense = rows.toarray() if sparse.issparse(rows) else rows
+            gradient.insert(0, view.kernel.theta_gradient(dense, K, result.gram_gradient()))
+        return result.log_z, np.concatenate(gradient)

@@ -5,7 +5,7 @@ OrdinalGP: Gaussian process ordinal regression (Chu and Ghahramani, 2005), or re
                    y = intercept + amplitude (f(x) + noise),  noise ~ N(0, sigma²)          likelihood="gaussian" (GPR)
 
 The kernel's parameters, sigma and the thresholds b_1 < ... < b_{r−1} maximise the evidence, by L-BFGS with the analytic
-gradient (`corank.models.gp.ep.hyper`); intercept and amplitude have closed forms. Grades determine only the ratios of
+gradient (`corank.models.gp.hyper`); intercept and amplitude have closed forms. Grades determine only the ratios of
 sigma and of the thresholds to the size of f: corank's kernels have k(x, x) = 1, so both are in standard deviations of
 f. With the Gaussian likelihood, the predicted grade is the nearest one.
 
@@ -15,7 +15,7 @@ r basis rows cost O(n r²).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -33,12 +33,10 @@ from corank.core.threads import blas_threads_for
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes, is_ascending
-from corank.models.gp.ep.features import basis_features, basis_of, exact, on_basis
-from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ep.likelihoods import IntervalProbability
-from corank.models.gp.ep.process import PosteriorProcess, ProcessRanker
-from corank.models.gp.ep.propagation import Sites
-from corank.models.gp.ordinal.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
+from corank.models.gp.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
+from corank.models.gp.prior import DistinctRows, basis_features, basis_of, exact, on_basis
+from corank.models.gp.process import PosteriorProcess, ProcessRanker
+from corank.models.gp.sites import IntervalProbability, Sites
 from corank.parameters import Rules, boolean, check_values, integer, kernel, listing, none, number, one_of, seed, text
 
 Floats = NDArray[np.float64]
@@ -63,6 +61,7 @@ class FittedOrdinalGP:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class OrdinalGP(ProcessRanker):
     """
     Gaussian process ordinal regression: learns from grades and predicts the probability of each grade.
@@ -153,41 +152,26 @@ class OrdinalGP(ProcessRanker):
         "predict_level": lambda model, X: model.predict_level(X),
     }
 
-    _learns_from_differences: bool = False
-    _needs_pairs: bool = False
+    _learns_from_differences = False
+    _needs_pairs = False
 
-    kernel_: Kernel
-    sigma_: float
-    levels_: Floats
-    thresholds_: Floats
-    intercept_: float
-    amplitude_: float
-    log_evidence_: float
+    sigma_: float = field(init=False)
+    levels_: Floats = field(init=False)
+    thresholds_: Floats = field(init=False)
+    intercept_: float = field(init=False)
+    amplitude_: float = field(init=False)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        sigma: float | None = None,
-        likelihood: Likelihood = "ordinal",
-        *,
-        learn: bool = True,
-        n_restarts: int = 0,
-        n_basis: int | Literal["auto"] | None = "auto",
-        basis: Any = "random",
-        scale: bool = True,
-        missing: str = "mean",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.sigma = sigma
-        self.likelihood = likelihood
-        self.learn = learn
-        self.n_restarts = n_restarts
-        self.n_basis = n_basis
-        self.basis = basis
-        self.scale = scale
-        self.missing = missing
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    sigma: float | None = None
+    likelihood: Likelihood = "ordinal"
+    _: KW_ONLY
+    learn: bool = True
+    n_restarts: int = 0
+    n_basis: int | Literal["auto"] | None = "auto"
+    basis: Any = "random"
+    scale: bool = True
+    missing: str = "mean"
+    random_state: Any = None
 
     @property
     def _learns_sizes(self) -> bool:  # type: ignore[override]
