@@ -18,8 +18,8 @@ from corank.data.durable.atomic import atomic_file, require_no_input, require_pl
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid
 from corank.deploy.export.describe import Description, describe
-from corank.deploy.export.scorers import LinearScorer, TreeScorer
-from corank.deploy.export.target import TARGETS, Export, ExportOptions, to_single
+from corank.deploy.export.scorers import LinearScorer, Scorer, TreeScorer
+from corank.deploy.export.target import TARGETS, Export, ExportOptions, rescored_models, to_single
 from corank.errors import InputError, suggest_names
 
 Floats = NDArray[np.float64]
@@ -156,16 +156,20 @@ def make_export(
     described = describe(model, calibrated=calibrated)
     if names:
         described = described.renamed(names)
-    added = _shift(shift, described, rows) if isinstance(shift, str) else shift
+    added = None if isinstance(shift, str) else shift
+    if isinstance(shift, str):
+        # engines that add up two models shift each of them
+        is_rescored = to in ("elasticsearch", "opensearch")
+        models: list[Any] = (rescored_models(described.scorer) if is_rescored else None) or [described.scorer]
+        added = max(_shift(shift, model, rows) for model in models)
     options = ExportOptions(name=name, shift=added, dialect=dialect, double=double)
     return described, TARGETS[to](described, options)
 
 
-def _shift(shift: str, described: Description, rows: Any) -> float:
+def _shift(shift: str, scorer: Scorer, rows: Any) -> float:
     """Return a shift that makes all scores positive."""
     if shift != "auto":
         raise InputError(f"shift is {shift!r}; pass a number, or 'auto'.")
-    scorer = described.scorer
     if isinstance(scorer, TreeScorer):
         trees = scorer.trees
         starts = trees.starts[:-1] + np.arange(trees.n_trees)
