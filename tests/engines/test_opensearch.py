@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from corank.data import write_judgements
-from corank.deploy.export.fusion import FUSION_TARGETS, export_fusion, expressible
+from corank.deploy.export import FUSION_TARGETS, export_fusion
+from corank.deploy.export.fusion import expressible
 from corank.deploy.export.targets.elasticsearch import rescoring_search
 from corank.metrics import ndcg
 from corank.metrics.agreement import read_judgements
