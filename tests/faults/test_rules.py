@@ -247,7 +247,7 @@ WRITING = {
     "corank/data/io/click_files.py", "corank/data/io/compressed.py", "corank/data/io/judgement_formats.py",
     "corank/data/io/letor_writer.py", "corank/data/io/store_header.py", "corank/data/io/table_text.py",
     "corank/data/io/trec.py", "corank/data/io/write_frames.py",
-    "corank/deploy/export/export.py", "corank/deploy/export/fusion/export.py", "corank/deploy/persist/files.py",
+    "corank/deploy/export/export.py", "corank/deploy/persist/files.py",
     "corank/models/fusion/definition.py",
     "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/history.py", "corank_lab/cli/demo.py",
     "corank_lab/cli/screening/results.py", "corank_lab/cli/serve.py",
