@@ -25,7 +25,7 @@ from corank.models.fusion import FusionDefinition
 from corank.tables import ReportTable
 from corank.text import Vectors, read_corpus, save_corpus
 from corank.text.vectors import write_vectors
-from corank_lab.api.history import write_ubi_events
+from corank_lab.api.history import export_log
 from corank_lab.api.log import EventLog
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
@@ -133,8 +133,8 @@ def event_log(version: int) -> EventLog:
     return service.log
 
 
-def events_ubi(target: Path, version: int, overwrite: bool) -> None:
-    write_ubi_events(event_log(version), target, None, persons=False, overwrite=overwrite)
+def events_export(target: Path, version: int, overwrite: bool) -> None:
+    export_log(event_log(version), target, overwrite=overwrite)
 
 
 def recall_plot(target: Path, version: int, overwrite: bool) -> None:
@@ -209,7 +209,7 @@ FUNCTIONS = (
     Writer("write_vectors", "vectors.npz", vectors),
     Writer("save_corpus", "articles.index", corpus),
     Writer("store_letor", "rows.store", from_letor),
-    Writer("events export to UBI", "events.jsonl", events_ubi),
+    Writer("events export", "log", events_export),
     Writer("plot_recall", "recall.png", recall_plot, is_slow=True),
 )
 RESULTS = (
