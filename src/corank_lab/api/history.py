@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from corank import registry
 from corank.clicks import OnlineRanker
-from corank.data import ClickLog, atomic_folder, csv_text, read_regular, with_names, write_clicks
+from corank.data import ClickLog, atomic_folder, csv_text, read_regular, with_names, write_clicks, write_text
 from corank.deploy import load, model_bytes
 from corank.errors import InputError, suggest_names
 from corank_lab.api.learner import Models, OpenLists, fold, replay, require_lease
@@ -114,10 +114,9 @@ def export_log(log: EventLog, folder: Path, model: str | None = None, *, overwri
     rows = zip(lists.qid, lists.docids, lists.X.tolist(), strict=True)
     with atomic_folder(folder, overwrite=overwrite) as scratch:
         write_clicks(scratch / CLICKS_FILE, lists.log)
-        table = csv_text(
-            [["qid", "docid", *names], *([query, item, *values] for query, item, values in rows)], keep_formulas=True
-        )
-        (scratch / ROWS_FILE).write_text(table, encoding="utf-8", newline="")
+        table = [["qid", "docid", *names], *([query, item, *values] for query, item, values in rows)]
+        with write_text(scratch / ROWS_FILE) as stream:
+            stream.write(csv_text(table, keep_formulas=True).encode())
     return lists.log.n_impressions
 
 
