@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from corank.data.collection import Dataset, as_names, as_texts
 from corank.data.column_roles import ColumnChoice, ColumnRoles
+from corank.data.durable.compressed import ROW_CELLS, current_budget, is_stream, require_plausible_size
+from corank.data.durable.text import Source, open_text
 from corank.data.inputs import as_scores
-from corank.data.io.compressed import ROW_CELLS, current_budget, is_stream, require_plausible_size
 from corank.data.io.table_text import separator_of
-from corank.data.io.text import Source, open_text
 from corank.data.rows import (
     category_columns,
     category_names,
