@@ -31,7 +31,7 @@ from corank.core.text.postings import (
     transpose,
 )
 from corank.core.threads import n_threads, parallel_map
-from corank.data.durable.regular import require_unchanged
+from corank.data.durable.files import require_unchanged
 from corank.errors import InputError
 from corank.parameters import check_values, integer
 from corank.text.words import Words, fold, split_words
