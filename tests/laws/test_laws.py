@@ -13,9 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import corank
 from corank.base.transformers import QueryScaler
 from corank.data.queries import Queries
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
-from corank.data.splits import mask_scores
+from corank.data.splits import QueryKFold, mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.metrics import disagreement_error

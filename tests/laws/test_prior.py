@@ -16,9 +16,8 @@ from corank.base.pairs.losses import Loss
 from corank.base.search import QuerySearchCV
 from corank.base.transformers import QueryScaler
 from corank.clicks import OnlineRanker
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
-from corank.data.splits import mask_scores
+from corank.data.splits import QueryKFold, mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.metrics import evaluate

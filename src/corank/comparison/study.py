@@ -30,9 +30,8 @@ from corank.comparison.values import CurvePoint, DataSummary, MethodOutcome, Stu
 from corank.comparison.winner import RANDOM, RULE, WinnerChoice, choose_winner, quality
 from corank.comparison.workers import PROBLEM, FoldTask, ResultStore, WorkerPool, model_file
 from corank.core.threads import n_threads
-from corank.data.durable.atomic import atomic_file, explain_write_errors
-from corank.data.durable.regular import read_regular
-from corank.data.durable.scratch import scratch_folder
+from corank.data.durable.atomic import atomic_file, explain_write_errors, scratch_folder
+from corank.data.durable.files import read_regular
 from corank.data.rows import encode_like
 from corank.errors import InputError
 from corank.metrics import Convention, Evaluation, parse_metric

@@ -37,7 +37,7 @@ from corank.comparison.methods import METHODS, LightGBM, Method, Settings, Train
 from corank.comparison.problem import ComparisonProblem
 from corank.data.columns import MissingValues
 from corank.data.durable.atomic import atomic_file, explain_write_errors
-from corank.data.durable.regular import require_regular
+from corank.data.durable.files import require_regular
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import has_missing
 from corank.deploy.persist import load, save

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from corank.core.text.postings import Bags, Postings, add_scores, sizes, top_documents, totals, transpose
 from corank.core.threads import n_threads, parallel_map
-from corank.data.durable.regular import require_unchanged
+from corank.data.durable.files import require_unchanged
 from corank.errors import InputError
 from corank.parameters import check_values, integer
 from corank.text.words import Counter, TermNumbers, Words

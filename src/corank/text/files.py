@@ -23,9 +23,9 @@ from safetensors.numpy import save_file
 
 from corank.core.text.postings import Postings
 from corank.data.durable.atomic import atomic_file
-from corank.data.durable.regular import map_bytes, require_regular, require_unchanged
-from corank.data.io.compressed import PIECE, STANDARD, SUFFIXES
-from corank.data.io.text import TextFile, open_text
+from corank.data.durable.compressed import PIECE, STANDARD, SUFFIXES
+from corank.data.durable.files import map_bytes, require_regular, require_unchanged
+from corank.data.durable.text import TextFile, open_text
 from corank.errors import InputError, reason
 from corank.text.corpus import Corpus
 from corank.text.words import Words

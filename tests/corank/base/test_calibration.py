@@ -15,10 +15,9 @@ from sklearn.preprocessing import StandardScaler
 import corank
 from corank.base import Calibrated, ColumnMean, ResidualRanker, reliability_curve
 from corank.base.calibration import _strict_curve
-from corank.data.query_splits import QueryKFold, QueryShuffleSplit
 from corank.data.ranking import RankingData
 from corank.data.rows import as_objects
-from corank.data.splits import mask_scores
+from corank.data.splits import QueryKFold, QueryShuffleSplit, mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear import SPD

@@ -16,8 +16,8 @@ from sklearn.model_selection import cross_val_score
 from corank.base.kernels import GaussianKernel
 from corank.base.solvers.penalty import default_alpha
 from corank.core.rows.access import ScaledRows
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
+from corank.data.splits import QueryKFold
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear import RankSVM

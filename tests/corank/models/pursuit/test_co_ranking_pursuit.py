@@ -14,9 +14,8 @@ from corank.base.kernels import GaussianKernel, PrecomputedKernel
 from corank.base.kernels.views import View
 from corank.base.pairs import Laplacian
 from corank.data.queries import Queries
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
-from corank.data.splits import mask_scores
+from corank.data.splits import QueryKFold, mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models import pursuit

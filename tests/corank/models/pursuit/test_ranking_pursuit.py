@@ -12,9 +12,8 @@ from sklearn.model_selection import cross_val_score
 
 from corank import explain
 from corank.base.kernels import GaussianKernel
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
-from corank.data.splits import mask_scores
+from corank.data.splits import QueryKFold, mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError, UsageWarning
 from corank.metrics import disagreement_error

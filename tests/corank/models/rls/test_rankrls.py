@@ -14,8 +14,8 @@ import corank
 from corank.base.kernels import GaussianKernel
 from corank.base.pairs import Moments
 from corank.data.io.stores import open_store, write_store
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
+from corank.data.splits import QueryKFold
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError, UsageWarning
 from corank.models.rls import CoRankRLS, RankRLS, rankrls

@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 
 import corank
-from corank.data.durable import regular
-from corank.data.durable.json_lines import JsonLines, complete_lines
-from corank.data.durable.regular import map_array, map_bytes, open_regular, read_regular
-from corank.data.io.compressed import write_text
+from corank.data.durable import files as regular
+from corank.data.durable.compressed import write_text
+from corank.data.durable.files import JsonLines, complete_lines, map_array, map_bytes, open_regular, read_regular
+from corank.data.durable.text import open_text
 from corank.data.io.frames import read_parquet
 from corank.data.io.items import read_items
-from corank.data.io.text import open_text
 from corank.errors import InputError
 from corank.text.files import open_corpus
 from corank_lab.records.records import read_records
