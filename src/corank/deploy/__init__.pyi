@@ -1,5 +1,4 @@
 from corank.deploy.distributed.engine import DaskEngine as DaskEngine
-from corank.deploy.distributed.engine import Engine as Engine
 from corank.deploy.distributed.engine import LocalEngine as LocalEngine
 from corank.deploy.distributed.fit import fit_parts as fit_parts
 from corank.deploy.distributed.fit import pair_sums as pair_sums

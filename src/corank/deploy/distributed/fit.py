@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -28,7 +29,7 @@ from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.deploy.distributed.parts import Parts
 from corank.deploy.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
-from corank.deploy.distributed.tasks import WholeQueries, laid_out_for
+from corank.deploy.distributed.tasks import WholeQueries, laid_out_for, sum_up
 from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.models.rls import CoRankRLS, PairSums, RankRLS
@@ -227,9 +228,14 @@ def _summarise(parts: Parts, model: LeastSquares) -> _Summarised:
     numbers: _RowNumbers = parts.summed(_numbers_part, (model.query_weight, model.ties), "row numbers")
     # the same generator as above
     rng = rng_of(model.random_state).spawn(2)[1]
-    rows, unscored = _rows_of_parts(parts, factors), np.sort(numbers.unscored)
-    problem = _BasisProblem(rows, parts.n_features, unscored, parts.feature_names)
-    maps = model.choose_maps(problem, numbers.frame, rng)  # type: ignore[arg-type]
+    # the attributes of a problem, and of its compared rows in the order of one machine, that choosing basis rows needs
+    problem: Any = SimpleNamespace(
+        X=_rows_of_parts(parts, factors), n_features=parts.n_features, unscored_rows=np.sort(numbers.unscored),
+        names=parts.feature_names, weights=None,
+    )  # fmt: skip
+    compared = numbers.compared[np.argsort(numbers.query, kind="stable")]
+    frame: Any = SimpleNamespace(rows=compared, n_queries=len(np.unique(numbers.query)))
+    maps = model.choose_maps(problem, frame, rng)
     settings = SumSettings(model.query_weight, model.ties, len(maps) > 1, maps, factors)
     return _summed(parts, maps, settings, factors)
 
@@ -296,17 +302,6 @@ def _rows_of_parts(parts: Parts, factors: Floats | None) -> ScaledRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _BasisProblem:
-    """The attributes of a problem that choosing basis rows needs."""
-
-    X: Any
-    n_features: int
-    unscored_rows: Integers
-    names: tuple[Any, ...] | None
-    weights: None = None
-
-
-@dataclass(frozen=True, eq=False)
 class _RowNumbers:
     """
     Numbers of rows among those of all parts.
@@ -324,29 +319,15 @@ class _RowNumbers:
         )
         return _RowNumbers(*map(np.concatenate, both))
 
-    @property
-    def frame(self) -> _BasisFrame:
-        """The compared rows in the order of one machine."""
-        rows = self.compared[np.argsort(self.query, kind="stable")]
-        return _BasisFrame(rows, len(np.unique(self.query)))
-
-
-@dataclass(frozen=True, eq=False)
-class _BasisFrame:
-    """The attributes of a frame that choosing basis rows needs."""
-
-    rows: Integers
-    n_queries: int
-
 
 def _numbers_part(problems: Iterator[WholeQueries], settings: tuple[str, bool]) -> _RowNumbers | None:
-    total = None
-    for problem in problems:
+    def of_problem(problem: WholeQueries) -> _RowNumbers:
         data, numbers = problem.data, problem.numbers
         frame = ComparedRows.of(data, *settings)
         first = numbers[data.queries.order[data.starts[:-1]]][data.queries.codes[frame.rows]]
-        own = _RowNumbers(numbers[frame.rows], first, numbers[data.unscored_rows])
-        total = own if total is None else total + own
+        return _RowNumbers(numbers[frame.rows], first, numbers[data.unscored_rows])
+
+    total: _RowNumbers | None = sum_up(map(of_problem, problems))
     return total
 
 
@@ -398,10 +379,7 @@ def _error_scales(summarised: _Summarised) -> ErrorScales:
 
 def _evaluate_part(problems: Iterator[WholeQueries], settings: _LeaveOutSettings) -> ExactSum | None:
     """Sum a metric over the queries of a part, and count queries with a value, for each coupling and alpha."""
-    total = None
-    for problem in problems:
-        own = ExactSum.of(_values(problem.data, settings))
-        total = own if total is None else total + own
+    total: ExactSum | None = sum_up(ExactSum.of(_values(problem.data, settings)) for problem in problems)
     return total
 
 

@@ -38,7 +38,7 @@ from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.columns import factors_of_spread
 from corank.data.inputs import require_squares
 from corank.data.ranking import RankingData
-from corank.deploy.distributed.tasks import WholeQueries
+from corank.deploy.distributed.tasks import WholeQueries, sum_up
 
 Floats = NDArray[np.float64]
 
@@ -109,19 +109,13 @@ class Sums:
 
 def sum_part(problems: Iterator[WholeQueries], settings: SumSettings) -> Sums | None:
     """Sum over the queries of a part; None without queries."""
-    total = None
-    for problem in problems:
-        own = _sums(problem.data, settings)
-        total = own if total is None else total + own
+    total: Sums | None = sum_up(_sums(problem.data, settings) for problem in problems)
     return total
 
 
 def spread_part(problems: Iterator[WholeQueries], settings: None) -> Spread | None:
     """Sum the spread of columns over the queries of a part; None without queries."""
-    total = None
-    for problem in problems:
-        own = _spread(problem.data)
-        total = own if total is None else total + own
+    total: Spread | None = sum_up(_spread(problem.data) for problem in problems)
     return total
 
 
@@ -176,10 +170,8 @@ def _over_runs(rows_pass: RowPass) -> ExactSum:
         return bins.total()
 
     runs = cut(starts, n_threads() if len(rows_pass.order) > _MIN_ROWS else 1)
-    totals = parallel_map(run, runs) or [Bins.of(d * (d + 1) // 2).total()]
-    for other in totals[1:]:
-        totals[0] = totals[0] + other
-    return totals[0]
+    total: ExactSum = sum_up(parallel_map(run, runs) or [Bins.of(d * (d + 1) // 2).total()])
+    return total
 
 
 def _add_pairs(rows_pass: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
@@ -206,9 +198,7 @@ def _spread(data: RankingData) -> Spread:
         return bins.total()
 
     totals = parallel_map(run, cut(starts, n_threads() if data.n_rows > _MIN_ROWS else 1))
-    for other in totals[1:]:
-        totals[0] = totals[0] + other
-    return Spread(data.n_rows, totals[0])
+    return Spread(data.n_rows, sum_up(totals))
 
 
 def _pair_weights(rows_pass: RowPass) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,8 +66,8 @@ class WholeQueries:
     numbers: Integers  # (n,): numbers of the rows among the rows of all parts
 
 
-def sum_up(parts: Sequence[Any]) -> Any:
-    """Add up results; None is the result of a part without queries."""
+def sum_up(parts: Iterable[Any]) -> Any:
+    """Add up results in their order; None is the result of a part without queries."""
     total = None
     for part in parts:
         total = part if total is None else total if part is None else total + part
