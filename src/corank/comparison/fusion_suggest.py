@@ -27,13 +27,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.choices import FUSION_STRATEGIES
 from corank.comparison.fusion_report import alone, mean_of_scores
 from corank.comparison.winner import Expectation
 from corank.errors import InputError, suggest_names
 from corank.models.fusion import FusionDefinition
 from corank.models.fusion.judged import JudgedQueries, discounts, top_rows
 from corank.models.fusion.lists import RetrievedLists
+from corank.parameters import FUSION_STRATEGIES
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

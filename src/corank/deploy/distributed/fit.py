@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from corank._moved import old_parameters
 from corank.base.contract import check_parameters, install, named_columns, warn_of_useless_coupling
 from corank.base.kernels.basis import FeatureMap, stack_features
 from corank.base.pairs import Moments
@@ -28,8 +27,16 @@ from corank.core.rows.access import ScaledRows
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.deploy.distributed.parts import Parts
-from corank.deploy.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
-from corank.deploy.distributed.tasks import WholeQueries, laid_out_for, sum_up
+from corank.deploy.distributed.tasks import (
+    Spread,
+    Sums,
+    SumSettings,
+    WholeQueries,
+    laid_out_for,
+    spread_part,
+    sum_part,
+    sum_up,
+)
 from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.models.rls import CoRankRLS, PairSums, RankRLS
@@ -46,18 +53,7 @@ Integers = NDArray[np.int64]
 R = TypeVar("R", bound=RankRLS | CoRankRLS | Pipeline)
 
 
-@old_parameters(unscored="unjudged")
-def fit_parts(
-    model: R,
-    parts: Any,
-    client: Any = None,
-    *,
-    split: Literal["move", "refuse"] = "move",
-    unjudged: float | None = None,
-    y: str | Literal[False] | None = None,
-    qid: str | None = None,
-    verbose: bool = False,
-) -> R:
+def fit_parts(model: R, parts: Any, client: Any = None) -> R:
     """
     Fit a ranker to parts of a data set, one after the other on this machine, or on a cluster.
 
@@ -66,14 +62,12 @@ def fit_parts(
     ``fit`` up to rounding. The names of columns are remembered and checked as by ``fit``; a failed fit changes nothing.
 
     model: RankRLS or CoRankRLS, alone or in a pipeline after `QueryScaler`.
-    client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
-    split: whether to "move" or to "refuse" the rows of a query that is in several parts.
+    parts, client: `Parts`, or what it takes; Dask unpickles what workers send: use trusted clusters only.
     """
     scaler, ranker = _steps(model)
     for step in (ranker, *([] if scaler is None else [scaler])):
         check_parameters(step)
-    if not isinstance(parts, Parts):
-        parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid, verbose=verbose)
+    parts = parts if isinstance(parts, Parts) else Parts(parts, client)
     named = named_columns(parts.n_features, parts.feature_names)
     scaled, notes = None, named
     if scaler is not None:
@@ -101,7 +95,6 @@ def _steps(model: Any) -> tuple[QueryScaler | None, Any]:
     return (before[0] if before else None), ranker
 
 
-@old_parameters(unscored="unjudged")
 def pair_sums(
     parts: Any,
     maps: RankRLS | CoRankRLS | tuple[FeatureMap, ...],
@@ -109,20 +102,15 @@ def pair_sums(
     *,
     query_weight: str = "pairs",
     ties: bool = False,
-    split: Literal["move", "refuse"] = "move",
-    unjudged: float | None = None,
-    y: str | Literal[False] | None = None,
-    qid: str | None = None,
 ) -> PairSums:
     """
     Sum over parts, to the same bytes for any division; `fit_pair_sums` then solves without reading the rows again.
 
     maps: a model, which chooses views, basis rows and the scale of columns; or feature maps for unscaled rows, which
         `query_weight` and `ties` apply to.
-    client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
+    parts, client: `Parts`, or what it takes; Dask unpickles what workers send: use trusted clusters only.
     """
-    if not isinstance(parts, Parts):
-        parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid)
+    parts = parts if isinstance(parts, Parts) else Parts(parts, client)
     if isinstance(maps, LeastSquares):
         check_parameters(maps)
         return _summarise(parts, maps).summary
@@ -166,7 +154,7 @@ def predict_parts(model: Any, parts: Any, client: Any = None) -> Floats:
     """
     Score the rows of parts, in their order.
 
-    client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
+    parts, client: `Parts`, or what it takes; Dask unpickles what workers send: use trusted clusters only.
     """
     parts = _checked(model, parts, client)
     out = np.empty(parts.n_rows)

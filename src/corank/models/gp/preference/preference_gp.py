@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from corank.base.contract import MISSING, check_parameters, install, kept_columns
+from corank.base.contract import check_parameters, install, kept_columns
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import ARDKernel, GaussianKernel, Kernel, as_kernel
@@ -53,7 +53,20 @@ from corank.models.gp.ep.propagation import Approximation, Sites, propagate
 from corank.models.gp.preference.averaging import Candidate, Grid, candidates, most_probable
 from corank.models.gp.preference.evidence import MANY, Start, fit_hyperparameters, preferences_of
 from corank.models.gp.preference.posterior import PreferencePosterior
-from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, rng_of, seed, text
+from corank.parameters import (
+    Missing,
+    Rules,
+    boolean,
+    integer,
+    kernel,
+    listing,
+    none,
+    number,
+    one_of,
+    rng_of,
+    seed,
+    text,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -184,7 +197,6 @@ class PreferenceGP(PreferencePosterior):
         "n_basis": integer(1) | one_of("auto") | none,
         "basis": text | listing,
         "scale": boolean,
-        "missing": one_of(*MISSING),
         "random_state": seed,
     }
 
@@ -227,7 +239,7 @@ class PreferenceGP(PreferencePosterior):
         n_basis: int | Literal["auto"] | None = "auto",
         basis: Any = "random",
         scale: bool = True,
-        missing: str = "mean",
+        missing: Missing = "mean",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
