@@ -109,12 +109,12 @@ def _names(log: EventLog, subject: str) -> list[str] | None:
 
 def export_log(log: EventLog, folder: Path, model: str | None = None, *, overwrite: bool = False) -> int:
     """Write the lists of a log as a table of clicks and a table of features; return the number of lists."""
-    lists = logged_rows(log, model)
-    names = lists.names or [f"x{number}" for number in range(1, lists.X.shape[1] + 1)]
-    rows = zip(lists.qid, lists.docids, lists.X.tolist(), strict=True)
     with atomic_folder(folder, overwrite=overwrite) as scratch:
-        write_clicks(scratch / CLICKS_FILE, lists.log)
+        lists = logged_rows(log, model)
+        names = lists.names or [f"x{number}" for number in range(1, lists.X.shape[1] + 1)]
+        rows = zip(lists.qid, lists.docids, lists.X.tolist(), strict=True)
         table = [["qid", "docid", *names], *([query, item, *values] for query, item, values in rows)]
+        write_clicks(scratch / CLICKS_FILE, lists.log)
         with write_text(scratch / ROWS_FILE) as stream:
             stream.write(csv_text(table, keep_formulas=True).encode())
     return lists.log.n_impressions

@@ -36,7 +36,9 @@ def records(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write: .ris, .csv, .tsv, .xlsx, .jsonl or .dat.", metavar="FILE"),
+        typer.Option(
+            "--output", "-o", help="File to write: .ris, .csv, .tsv, .xlsx, .jsonl, .dat, .opt.", metavar="FILE"
+        ),
     ] = None,
     duplicates: Annotated[
         bool, typer.Option("--duplicates", help="List the groups of duplicates with the evidence.")
