@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from corank.deploy.distributed.tasks import SumSettings, sum_part
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -23,6 +22,7 @@ from corank.deploy.distributed import (
     pair_sums,
     predict_parts,
 )
+from corank.deploy.distributed.tasks import SumSettings, sum_part
 from corank.errors import InputError
 
 PROBLEM = make_ranking(40, 12, random_state=0)
