@@ -125,7 +125,7 @@ def _ask(path: Path, items: Items, judge: str, asking: Options) -> None:
 def _export(path: Path, items: Items, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
     from corank.data import csv_text, write_text
     from corank_lab.preferences import PreferenceSession
-    from corank_lab.preferences.ranking import agreement
+    from corank_lab.preferences.model import agreement
 
     fit = None
     if _database(path).is_file() or _old_folder(path).is_dir():

@@ -26,7 +26,7 @@ from corank_lab.preferences.answers import (
     items_payload,
     pair_key,
 )
-from corank_lab.preferences.ranking import agreement, judge_reliability
+from corank_lab.preferences.model import agreement, judge_reliability
 from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, PreferenceFit, PreferenceSession
 
 ACTIONS = PreferenceEntry.ACTIONS[:-1]
@@ -113,7 +113,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         )
 
     def apply(self, answer: StoredAnswer) -> None:
-        """Take an answer of the store into account."""
         entry = read_entry(PreferenceEntry, answer.entry, f"answer {answer.number}")
         self.session.add(answer.judge, entry)
         self.log.append((answer, entry))
@@ -124,7 +123,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         return pair_key([self.items.number.get(name, 0) for name in (entry.left, entry.right)]), entry
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
-        """Return two cards."""
         with self.lock:
             n_entries, seen = self.session.answers_of(judge).n_entries, self.last
             pair = self._pair(item) if item else None
@@ -156,7 +154,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         }  # fmt: skip
 
     def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Store the answer of a form."""
         action = form.get("action", "")
         if action not in ACTIONS:
             raise InputError(f"the answer is {action!r}; choose one of {', '.join(ACTIONS)}.")
@@ -170,12 +167,10 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         return self.append(judge, pair_key(asked), self.session.entry(action, asked), form.get("client_id", ""))
 
     def last_answer(self, judge: str) -> tuple[str, PreferenceEntry] | None:
-        """Return the pair of the last answer, and the entry that withdraws it."""
         last = self.session.answers_of(judge).last
         return None if last is None else (pair_key(last), self.session.entry("undo", last))
 
     def history(self, judge: str) -> list[dict[str, Any]]:
-        """Return the answers of a judge, the newest first."""
         names = self.items.names
         with self.lock:
             answers = list(self.session.answers_of(judge).answers)
@@ -194,13 +189,11 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         ]  # fmt: skip
 
     def progress(self, judge: str) -> dict[str, Any]:
-        """Return counts for the head of a judge's page."""
         with self.lock:
             can_undo = self.session.answers_of(judge).last is not None
             return {**asdict(self.session.progress(judge)), "can_undo": can_undo}
 
     def overview(self) -> dict[str, Any]:
-        """Return order, win matrix and reliability of judges."""
         with self.lock:
             model = self.session.model
             n_answers = sum(map(len, self.session.pairwise().values()))
@@ -226,7 +219,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
 
     @property
     def exports(self) -> Mapping[str, Export]:
-        """Scores and raw pairs."""
         return {
             "scores": Export(
                 "Scores with standard deviations and 95 % intervals (CSV)", "scores.csv", "text/csv", self._scores

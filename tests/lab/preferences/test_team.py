@@ -7,7 +7,7 @@ import pytest
 
 from corank.data.io.items import Items
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
-from corank_lab.preferences.ranking import judge_reliability
+from corank_lab.preferences.model import judge_reliability
 from corank_lab.preferences.session import PreferenceSession
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
