@@ -273,10 +273,10 @@ def _print_lines(lines: list[list[Segment]], max_lines: int, console: Console) -
     """Print the first lines, and '...' if some are left out."""
     from rich.segment import Segment, Segments
 
-    kept = lines if len(lines) <= max_lines else lines[: max_lines - 1]
-    for line in kept:
+    shown = lines if len(lines) <= max_lines else lines[: max_lines - 1]
+    for line in shown:
         console.print(Segments([*line, Segment.line()]), end="", soft_wrap=True)
-    if len(kept) < len(lines):
+    if len(shown) < len(lines):
         console.print("...", style="dim")
 
 

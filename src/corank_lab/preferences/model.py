@@ -68,9 +68,9 @@ class PreferenceModel:
         deviation = X.std(axis=0)
         varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
         z = (X[:, varies] - X[:, varies].mean(axis=0)) / deviation[varies]
-        d, own = z.shape[1], sparse.eye_array(len(X), format="csr")
+        d, indicators = z.shape[1], sparse.eye_array(len(X), format="csr")
         self._has_features = d > 0
-        self._rows = sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * own]) if d else own)
+        self._rows = sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * indicators]) if d else indicators)
         self._answers: list[PairwiseAnswer] = []
         self._gp: PreferenceGP | None = None
         self._posterior: ItemPosterior | None = None
