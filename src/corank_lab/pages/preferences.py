@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from math import log
 from typing import Any
@@ -199,7 +199,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             n_answers = sum(map(len, self.session.pairwise().values()))
             reliability = judge_reliability(self.session.judges)
             actions = Counter(action for item in self.session.judges.values() for action, _ in item.answers)
-            wins = self.session.wins() if len(self.items) <= 30 else None
             same, both = agreement({judge: item.pairwise for judge, item in self.session.judges.items()})
         order, ticks = ([], []) if model is None else self._rows(model)
         return {
@@ -214,7 +213,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             "reliability": reliability,
             "weights": {} if model is None else model.weights,
             "same": same, "both": both,
-            "wins": None if wins is None or not order else self._matrix(wins, [row["number"] for row in order]),
         }  # fmt: skip
 
     @property
@@ -271,22 +269,13 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
 
         rows = [
             {
-                "rank": rank, "number": i, "name": one_line(self.items.names[i], 120),
+                "rank": rank, "name": one_line(self.items.names[i], 120),
                 "score": float(ranking.score[i]), "std": float(ranking.std[i]),
                 "x": place(ranking.score[i]), "x1": place(low[k]), "x2": place(high[k]), "zero": place(0.0),
             }
             for k, (rank, i) in enumerate(zip(ranks, order.tolist(), strict=True))
         ]  # fmt: skip
         return rows, [(place(value), label) for value, label in axis.ticks(4)]
-
-    def _matrix(self, wins: np.ndarray[Any, Any], order: Sequence[int]) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": one_line(self.items.names[row], 60),
-                "cells": [None if row == column else _count(wins[row, column]) for column in order],
-            }
-            for row in order
-        ]
 
     def _scores(self) -> str:
         self.background.wait()
@@ -310,7 +299,3 @@ def warm_up() -> None:
         session = PreferenceSession(Items(["a", "b", "c", "d"], X))
         session.answer(Question(0, 1), "left")
         session.next()
-
-
-def _count(value: float) -> str:
-    return f"{value:g}" if value else "·"

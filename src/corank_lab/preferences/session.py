@@ -367,14 +367,6 @@ class PreferenceSession:
         left, right = reversed(pair) if is_swapped else pair
         return Question(left, right, by), None if self.model is None else self.model.gain(pair, judge)
 
-    def wins(self) -> NDArray[np.float64]:
-        """Return how often the row won against the column, all judges together; a tie is half a win for each."""
-        table = np.zeros((len(self.items), len(self.items)))
-        for better, worse, is_equal in (answer for answers in self.pairwise().values() for answer in answers):
-            table[better, worse] += 0.5 if is_equal else 1.0
-            table[worse, better] += 0.5 if is_equal else 0.0
-        return table
-
     def _record(self, entry: PreferenceEntry) -> None:
         if self._journal is not None:
             self._journal.append(entry)

@@ -116,15 +116,6 @@ def test_sides_are_random():
     assert sides == {0, 1}
 
 
-def test_wins_count_ties_as_halves():
-    team = PreferenceSession(Items(NAMES[:3]))
-    answer(team, "ann", (0, 1))
-    answer(team, "bob", (1, 0))
-    answer(team, "bob", (1, 2), action="bad")
-    answer(team, "bob", (0, 2), action="skip")
-    np.testing.assert_array_equal(team.wins(), [[0, 2, 0], [0, 0, 0.5], [0, 0.5, 0]])
-
-
 def test_a_change_replaces_the_answer():
     answers = PreferenceAnswers(Items(NAMES))
     for action, by in (("left", "model"), ("right", "repeat"), ("equal", "change")):
