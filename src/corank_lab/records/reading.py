@@ -327,7 +327,8 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
     with without_collection():
         for path, source in zip(paths, names, strict=True):
             loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
-            parsed, sha256, name = parse_file(loaded), loaded.sha256, loaded.name
+            sha256, name = loaded.sha256, loaded.name
+            parsed = parse_file(loaded)
             del loaded  # the content
             if parsed.format == LOAD_FORMAT:
                 parsed = add_images(parsed, path)

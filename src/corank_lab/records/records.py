@@ -36,7 +36,7 @@ REVIEW_CITATION = (
 _REVIEW_FILE = resources.files("corank_lab.records").joinpath("reviews", f"{REVIEW}.xz")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RecordDetails:
     """Bibliographic details of a record; what the file does not hold is empty."""
 
@@ -250,7 +250,7 @@ def records_to_json(records: Records) -> dict[str, Any]:
         "labels": [None if math.isnan(label) else label for label in records.labels.tolist()],
         "fields": [dict(field) for field in records.fields],
         "details": [
-            {name: value for name, value in vars(detail).items() if value not in (None, "", ())}
+            {name: value for name in RecordDetails.__slots__ if (value := getattr(detail, name)) not in (None, "", ())}
             for detail in records.details
         ],
         "sources": [asdict(source) for source in records.sources],

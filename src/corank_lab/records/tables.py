@@ -94,8 +94,12 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
             continue  # the header again, where files were put together
         record: RawRecord = {}
         for column, cell in zip(header, row, strict=False):
-            if cell.strip():
-                record.setdefault(column, []).append(cell)
+            if not cell.strip():
+                continue
+            if column in record:
+                record[column].append(cell)
+            else:
+                record[column] = [cell]  # smaller than a list that grows
         if len(record) == 1 and len(header) > 2 and not texts & record.keys():
             alone = next(iter(record.values()))[0]
             if " " in alone.strip():  # a heading within the table, or a line below it
