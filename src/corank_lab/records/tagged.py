@@ -142,84 +142,49 @@ def parse_tagged(text: str, name: str) -> ParsedFile:
 
 def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, RawRecord, bool]]:
     """Yield the first line of each record, its values, and whether its end is missing."""
-    reader = _Reader(dialect)
-    match = dialect.tag.match
-    for i, line in enumerate(LINE_END.split(text), 1):
+    values: dict[str, list[list[str]]] = {}  # the lines of each value
+    lines: list[str] | None = None  # of the last value
+    first_tag, last_tag, first_line, after_blank = "", "", 0, False
+
+    def finished(is_open: bool) -> Iterator[tuple[int, RawRecord, bool]]:
+        """Yield the record, and begin another one."""
+        nonlocal values, lines, last_tag, after_blank
+        if values:
+            mark = " " if dialect.wraps else "\n"
+            joined = {tag: [mark.join(part) for part in parts] for tag, parts in values.items()}
+            record = {tag: [text for text in texts if text] for tag, texts in joined.items()}
+            yield first_line, {tag: texts for tag, texts in record.items() if texts}, is_open
+        values, lines, last_tag, after_blank = {}, None, "", False
+
+    for number, line in enumerate(LINE_END.split(text), 1):
         line = line.rstrip()
-        result = match(line)
-        done = reader.tag(result[1].rstrip(), (result[2] or "").strip(), i) if result else reader.other(line)
-        if done:
-            yield done
-    last = reader.close()
-    if last:
-        yield last
-
-
-class _Reader:
-    """The record that is being read."""
-
-    def __init__(self, dialect: Dialect) -> None:
-        self.dialect = dialect
-        self.first_tag = ""
-        self._begin(0)
-
-    def _begin(self, at: int) -> None:
-        self.values: dict[str, list[list[str]]] = {}
-        self.last: list[str] | None = None
-        self.last_tag, self.begun_at, self.after_blank = "", at, False
-
-    def tag(self, tag: str, value: str, at: int) -> tuple[int, RawRecord, bool] | None:
-        """Add a tag; return the record that ended before it or with it."""
-        dialect = self.dialect
-        if tag in _FILE_TAGS and dialect.ends and not self.values:
-            return None
-        if tag in dialect.ends:
-            done = self._finish(False)
-            self._begin(at + 1)
-            return done
-        done = None
-        again = not dialect.starts and self.after_blank and tag == self.first_tag
-        if self.values and ((tag in dialect.starts and (tag != "PT" or "PT" in self.values)) or again):
-            done = self._finish(True)
-            self._begin(at)
-        if not self.values:
-            self.begun_at = at
-            self.first_tag = self.first_tag or tag
-        self.last, self.last_tag, self.after_blank = [value], tag, False
-        self.values.setdefault(tag, []).append(self.last)
-        return done
-
-    def other(self, line: str) -> tuple[int, RawRecord, bool] | None:
-        """Add a line without a tag; return the record that a header line ends."""
-        if not line.strip():
-            self.after_blank = True
-            return None
-        is_header = (self.after_blank or self.last is None) and _HEADER.fullmatch(line) is not None
-        if is_header and not self.dialect.ends:
-            done = self._finish(True) if self.values else None
-            self._begin(0)
-            return done
-        if self.last is None or is_header:
-            return None  # a header, such as Cochrane's provider
-        if self.last_tag in self.dialect.lists:
-            self.last = [line.strip()]
-            self.values[self.last_tag].append(self.last)
-        else:
-            self.last.append(line.strip())
-        self.after_blank = False
-        return None
-
-    def close(self) -> tuple[int, RawRecord, bool] | None:
-        """Return the last record if it was not ended."""
-        return self._finish(True) if self.values else None
-
-    def _finish(self, is_open: bool) -> tuple[int, RawRecord, bool] | None:
-        if not self.values:
-            return None
-        mark = " " if self.dialect.wraps else "\n"
-        record = {tag: [mark.join(lines) for lines in values] for tag, values in self.values.items()}
-        record = {tag: [value for value in values if value] for tag, values in record.items()}
-        return self.begun_at, {tag: values for tag, values in record.items() if values}, is_open
+        if result := dialect.tag.match(line):
+            tag, value = result[1].rstrip(), (result[2] or "").strip()
+            if tag in _FILE_TAGS and dialect.ends and not values:
+                continue
+            if tag in dialect.ends:
+                yield from finished(False)
+                continue
+            is_first = tag in dialect.starts and (tag != "PT" or "PT" in values)
+            if values and (is_first or (not dialect.starts and after_blank and tag == first_tag)):
+                yield from finished(True)
+            if not values:
+                first_line, first_tag = number, first_tag or tag
+            lines, last_tag, after_blank = [value], tag, False
+            values.setdefault(tag, []).append(lines)
+        elif not line:
+            after_blank = True
+        elif (after_blank or lines is None) and _HEADER.fullmatch(line):
+            if not dialect.ends:
+                yield from finished(True)
+        elif lines is not None:  # other lines before a tag are a header, such as Cochrane's provider
+            if last_tag in dialect.lists:
+                lines = [line.strip()]
+                values[last_tag].append(lines)
+            else:
+                lines.append(line.strip())
+            after_blank = False
+    yield from finished(True)
 
 
 BIBTEX_FIELDS = {
@@ -345,7 +310,7 @@ class _BibtexReader:
         return self.line
 
     def _skip(self, found: re.Match[str]) -> int:
-        return self._braced(found.end())[1] if found[2] == "{" else found.end()
+        return self._quoted(found.end(), "}")[1] if found[2] == "{" else found.end()
 
     def _entry(self, found: re.Match[str], record: RawRecord) -> int:
         text, i = self.text, found.end()
@@ -367,10 +332,8 @@ class _BibtexReader:
         parts = []
         while True:
             mark = self.text[at : at + 1]
-            if mark == "{":
-                part, at = self._braced(at + 1)
-            elif mark == '"':
-                part, at = self._quoted(at + 1)
+            if mark and mark in '{"':
+                part, at = self._quoted(at + 1, "}" if mark == "{" else mark)
             elif bare := _BARE.match(self.text, at):
                 part, at = self.strings.get(bare[0].lower(), bare[0]), bare.end()
             else:
@@ -385,18 +348,11 @@ class _BibtexReader:
                 return value, at
             at = _BLANKS.match(self.text, at + 1).end()  # type: ignore[union-attr]
 
-    def _braced(self, begin: int) -> tuple[str, int]:
-        depth = 1
-        for result in _MARK.finditer(self.text, begin):
-            depth += (result[0] == "{") - (result[0] == "}")
-            if depth == 0:
-                return self.text[begin : result.start()], result.end()
-        raise _Damaged
-
-    def _quoted(self, begin: int) -> tuple[str, int]:
+    def _quoted(self, begin: int, end: str) -> tuple[str, int]:
+        """Return the text up to a brace or quote that is in no braces, and where it ends."""
         depth = 0
         for result in _MARK.finditer(self.text, begin):
-            depth += (result[0] == "{") - (result[0] == "}")
-            if result[0] == '"' and depth <= 0:
+            if result[0] == end and depth <= 0:
                 return self.text[begin : result.start()], result.end()
+            depth += (result[0] == "{") - (result[0] == "}")
         raise _Damaged

@@ -19,7 +19,6 @@ from corank_lab.records.identity import (
     replaced_words,
     title_similarity,
 )
-from corank_lab.records.output import family_of, one_cell
 from corank_lab.records.parsed import (
     clean_abstract,
     clean_line,
@@ -30,6 +29,7 @@ from corank_lab.records.parsed import (
 )
 from corank_lab.records.records import Records, summarise
 from corank_lab.records.tagged import decode_latex
+from corank_lab.records.writer import family_of, one_cell
 
 
 def test_evidence():
