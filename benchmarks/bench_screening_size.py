@@ -136,7 +136,7 @@ def one_size(path: Path, n_questions: int) -> None:
         by_clock, by_cpu = (round(times * value, 2) for value in clock.median(name))
         more = {"peak_mb": clock.peak_mb[name]} | ({"goal": GOALS[name]} if name in GOALS else {})
         print(json.dumps({"records": n, "figure": name, unit: by_clock, f"cpu_{unit}": by_cpu, **more}), flush=True)
-    found = {"duplicates": summary.n_duplicates, "references_matched": summary.n_matched}
+    found = {"duplicates": summary.total.n_duplicates, "references_matched": summary.n_matched}
     print(json.dumps({"records": n, "figure": "found", **found}))
     goal = {"goal": GOALS["peak memory"]}
     print(json.dumps({"records": n, "figure": "peak memory", "mb": peak_mb(), **goal}), flush=True)

@@ -111,7 +111,9 @@ def interpret(
     entries = [reader.entry(record, label) for record, label in zip(parsed.records, labels, strict=True)]
     remarks = [*parsed.remarks, *counts.remarks()]
     if not names.get("title") and any(item.abstract for item in entries):
-        entries = [replace(item, title=_beginning(item.abstract)) for item in entries]
+        first_lines = (next(iter(item.abstract.strip().splitlines()), "") for item in entries)
+        titles = (shorten(line, TITLE_LENGTH, placeholder=" …") for line in first_lines)
+        entries = [replace(item, title=title) for item, title in zip(entries, titles, strict=True)]
         remarks.append(f"There is no column of titles; each title is the beginning of {names['abstract'][0]!r}.")
     n_titles = sum(bool(item.title) for item in entries)
     if not n_titles:
@@ -119,11 +121,6 @@ def interpret(
     if n_titles < 0.5 * len(entries):
         remarks.append(f"Only {n_titles} of {len(entries)} records have a title; check the column or tag of the title.")
     return entries, remarks
-
-
-def _beginning(text: str) -> str:
-    """Return the first line of a text, cut after a word."""
-    return shorten(next(iter(text.strip().splitlines()), ""), TITLE_LENGTH, placeholder=" …")
 
 
 def _no_titles(parsed: ParsedFile, name: str) -> str:
@@ -138,8 +135,6 @@ def _no_titles(parsed: ParsedFile, name: str) -> str:
 
 
 class _Interpreter:
-    """Interprets the records of one file."""
-
     def __init__(self, parsed: ParsedFile, names: Mapping[str, Sequence[str]], source: str) -> None:
         self.parsed, self.names, self.source = parsed, names, source
         self.decode = parsed.decode
@@ -181,15 +176,12 @@ class _Interpreter:
                 return text
         return ""
 
-    def _texts(self, values: list[str], mark: str) -> str:
-        # repeated columns of a table are alternatives, repeated tags continue each other
-        return self.decode(values[0] if self.parsed.is_table else mark.join(values))
-
+    # repeated columns of a table are alternatives, repeated tags continue each other
     def _title(self, column: str, values: list[str]) -> str:
-        return clean_line(self._texts(values, " "))
+        return clean_line(self.decode(values[0] if self.parsed.is_table else " ".join(values)))
 
     def _abstract(self, column: str, values: list[str]) -> str:
-        return clean_abstract(self._texts(values, "\n"))
+        return clean_abstract(self.decode(values[0] if self.parsed.is_table else "\n".join(values)))
 
     def _journal(self, column: str, values: list[str]) -> str:
         text = clean_line(self.decode(values[0]))
