@@ -67,7 +67,7 @@ def _longest(value: Any, depth: int = 0) -> list[dict[str, Any]] | None:
         return objects or None
     if not isinstance(value, dict) or depth > 3 or _is_record(value):
         return None
-    lists = [found for entry in value.values() if (found := _longest(entry, depth + 1))]
+    lists = [listed for entry in value.values() if (listed := _longest(entry, depth + 1))]
     return max(lists, key=lambda item: (any(map(_is_record, item)), len(item)), default=None)
 
 
@@ -292,8 +292,8 @@ def _pubmed(article: Any) -> RawRecord:
         for item in article.iterfind(".//Abstract/AbstractText")
         if (text := _all_text(item))
     ]
-    own = "PubmedData/ArticleIdList/ArticleId"
-    dois = [_all_text(item) for item in article.iterfind(own) if item.get("IdType") == "doi"]
+    article_ids = "PubmedData/ArticleIdList/ArticleId"
+    dois = [_all_text(item) for item in article.iterfind(article_ids) if item.get("IdType") == "doi"]
     dois += [_all_text(item) for item in article.iterfind(".//ELocationID") if item.get("EIdType") == "doi"]
     result = {
         "PMID": texts("MedlineCitation/PMID") or texts("BookDocument/PMID"),

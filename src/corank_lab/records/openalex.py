@@ -100,8 +100,8 @@ def fetch_references(
     return _resolved(records, keys, works)
 
 
-def _keys(records: Records, at: int) -> list[str]:
-    item = records.details[at]
+def _keys(records: Records, index: int) -> list[str]:
+    item = records.details[index]
     return [key for key in (item.doi and f"doi:{item.doi}", item.pmid and f"pmid:{item.pmid}") if key]
 
 

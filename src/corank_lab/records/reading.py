@@ -248,7 +248,7 @@ class _Interpreter:
 
 
 def _url(column: str, values: list[str]) -> str:
-    return next((found[0].rstrip(".,;") for value in values if (found := _ADDRESS.search(value))), "")
+    return next((match[0].rstrip(".,;") for value in values if (match := _ADDRESS.search(value))), "")
 
 
 def _labels(parsed: ParsedFile, names: Mapping[str, Sequence[str]], counts: LabelCounts) -> list[float]:

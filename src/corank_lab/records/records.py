@@ -72,10 +72,10 @@ class ComputedSequence(Sequence[T]):
     def __len__(self) -> int:
         return self._n
 
-    def __getitem__(self, at: Any) -> Any:
-        if not 0 <= at < self._n:
-            raise IndexError(at)
-        return self._compute(at)
+    def __getitem__(self, index: Any) -> Any:
+        if not 0 <= index < self._n:
+            raise IndexError(index)
+        return self._compute(index)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,13 +152,13 @@ class Records:
         """Keys of each record, the most reliable first; see `corank_lab.records.identity`."""
         return ComputedSequence(len(self), self._keys)
 
-    def _keys(self, at: int) -> tuple[str, ...]:
-        item = self.details[at]
+    def _keys(self, index: int) -> tuple[str, ...]:
+        item = self.details[index]
         kinds = {
             "doi": item.doi, "pmid": item.pmid, "accession": item.accession,
             # without a title the abstract identifies a record, since a file may be numbered anew
-            "title": fingerprint(self.titles[at] or self.abstracts[at], item.year, item.authors),
-            "id": item.given_id or self.ids[at],
+            "title": fingerprint(self.titles[index] or self.abstracts[index], item.year, item.authors),
+            "id": item.given_id or self.ids[index],
         }  # fmt: skip
         return tuple(f"{kind}:{value}" for kind, value in kinds.items() if value)
 
@@ -278,7 +278,7 @@ def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
 
 TITLE = 80
 """Letters of a title in the table of duplicates."""
-LISTED = 5
+MAX_LISTED = 5
 """Number of groups that a remark names."""
 
 
@@ -416,8 +416,8 @@ def _contradictions(records: Records, groups: DuplicateGroups | None) -> tuple[s
     ]
     if not result:
         return ()
-    ids = ", ".join(records.ids[group.representative] for group in result[:LISTED])
-    more = f" and {len(result) - LISTED} more" if len(result) > LISTED else ""
+    ids = ", ".join(records.ids[group.representative] for group in result[:MAX_LISTED])
+    more = f" and {len(result) - MAX_LISTED} more" if len(result) > MAX_LISTED else ""
     which = "One group" if len(result) == 1 else f"{len(result)} groups"
     return (f"{which} of duplicates with different labels count{'s' * (len(result) == 1)} as unlabelled: {ids}{more}.",)
 

@@ -109,7 +109,7 @@ def find_dialect(head: str) -> str:
     """Return the dialect of a tagged file, or an empty string."""
     begins = {name: dialect.begin for name, dialect in DIALECTS.items() if dialect.begin is not None}
     matches = [
-        (found.start(), i, name) for i, (name, item) in enumerate(begins.items()) if (found := item.search(head))
+        (match.start(), i, name) for i, (name, item) in enumerate(begins.items()) if (match := item.search(head))
     ]
     lines = [line for line in LINE_END.split(head) if line.strip()]
     counts = {name: len(begins[name].findall(head)) for name in ("RIS", "loose RIS")}
@@ -248,9 +248,9 @@ def decode_latex(text: str) -> str:
     return _ESCAPED.sub(r"\1", text).translate(_SIGNS)
 
 
-def _accented(found: re.Match[str]) -> str:
-    letter = (found[2] or found[3]).removeprefix("\\")
-    return unicodedata.normalize("NFC", letter + _ACCENTS[found[1]])
+def _accented(match: re.Match[str]) -> str:
+    letter = (match[2] or match[3]).removeprefix("\\")
+    return unicodedata.normalize("NFC", letter + _ACCENTS[match[1]])
 
 
 def parse_bibtex(text: str, name: str) -> ParsedFile:
@@ -304,16 +304,16 @@ class _BibtexReader:
                 places.append(f"{self.name}, line {line}")
         return records, places
 
-    def _line_of(self, at: int) -> int:
-        self.line += self.text.count("\n", self.counted, at)
-        self.counted = at
+    def _line_of(self, place: int) -> int:
+        self.line += self.text.count("\n", self.counted, place)
+        self.counted = place
         return self.line
 
-    def _skip(self, found: re.Match[str]) -> int:
-        return self._quoted(found.end(), "}")[1] if found[2] == "{" else found.end()
+    def _skip(self, match: re.Match[str]) -> int:
+        return self._quoted(match.end(), "}")[1] if match[2] == "{" else match.end()
 
-    def _entry(self, found: re.Match[str], record: RawRecord) -> int:
-        text, i = self.text, found.end()
+    def _entry(self, match: re.Match[str], record: RawRecord) -> int:
+        text, i = self.text, match.end()
         key = _KEY.match(text, i)
         if key:
             record.update({"key": [key[1]]} if key[1] else {})
@@ -327,26 +327,26 @@ class _BibtexReader:
             raise _Damaged
         return i + 1
 
-    def _value(self, at: int) -> tuple[str, int]:
+    def _value(self, place: int) -> tuple[str, int]:
         """Return a value, of one or more parts with # between them, and where it ends."""
         parts = []
         while True:
-            mark = self.text[at : at + 1]
+            mark = self.text[place : place + 1]
             if mark and mark in '{"':
-                part, at = self._quoted(at + 1, "}" if mark == "{" else mark)
-            elif bare := _BARE.match(self.text, at):
-                part, at = self.strings.get(bare[0].lower(), bare[0]), bare.end()
+                part, place = self._quoted(place + 1, "}" if mark == "{" else mark)
+            elif bare := _BARE.match(self.text, place):
+                part, place = self.strings.get(bare[0].lower(), bare[0]), bare.end()
             else:
                 raise _Damaged
             parts.append(part)
-            at = _BLANKS.match(self.text, at).end()  # type: ignore[union-attr]
-            if self.text[at : at + 1] != "#":
+            place = _BLANKS.match(self.text, place).end()  # type: ignore[union-attr]
+            if self.text[place : place + 1] != "#":
                 value = "".join(parts)
                 self.expanded += len(value)
                 if self.expanded > 10 * len(self.text):
                     raise InputError(f"{self.name} has strings that multiply each other; export the file again.")
-                return value, at
-            at = _BLANKS.match(self.text, at + 1).end()  # type: ignore[union-attr]
+                return value, place
+            place = _BLANKS.match(self.text, place + 1).end()  # type: ignore[union-attr]
 
     def _quoted(self, begin: int, end: str) -> tuple[str, int]:
         """Return the text up to a brace or quote that is in no braces, and where it ends."""

@@ -38,7 +38,7 @@ from corank_lab.records.records import Records
 from corank_lab.records.tables import write_excel
 from corank_lab.records.tagged import BIBTEX_FIELDS, DIALECTS, decode_latex
 
-OWN = " (source)"
+SOURCE_SUFFIX = " (source)"
 """End of the name of a field that a reader would take for a standard value."""
 
 BETWEEN = "; "
@@ -140,7 +140,7 @@ def output_records(
     rows = []
     for i, family in enumerate(families):
         source = records.details[i].source
-        fields = _own_fields(records.fields[i], family == "bibtex")
+        fields = _source_fields(records.fields[i], family == "bibtex")
         rows.append(
             OutputRecord(
                 _values(records, i, float(result[i]), fields, names[source, family]), fields, family,
@@ -198,16 +198,16 @@ def _names(records: Records, families: Sequence[str]) -> dict[tuple[str, str], F
 
 
 def _values(
-    records: Records, at: int, label: float, fields: Mapping[str, list[str]], names: FieldNames
+    records: Records, index: int, label: float, fields: Mapping[str, list[str]], names: FieldNames
 ) -> dict[str, list[str]]:
-    item = records.details[at]
-    given = item.given_id or ("" if _DERIVED.match(records.ids[at]) else records.ids[at])
+    item = records.details[index]
+    given = item.given_id or ("" if _DERIVED.match(records.ids[index]) else records.ids[index])
     result: dict[str, Iterable[str]] = {
-        "id": [given], "title": [_spelled(records.titles[at], fields, names.get("title", ()))],
-        "abstract": [_spelled(records.abstracts[at], fields, names.get("abstract", ()))], "authors": item.authors,
+        "id": [given], "title": [_spelled(records.titles[index], fields, names.get("title", ()))],
+        "abstract": [_spelled(records.abstracts[index], fields, names.get("abstract", ()))], "authors": item.authors,
         "year": [str(item.year or "")], "journal": [item.journal], "doi": [item.doi], "pmid": [item.pmid],
         "accession": [item.accession], "keywords": item.keywords, "url": [item.url],
-        "references": records.references[at], "included": [] if np.isnan(label) else [str(int(label))],
+        "references": records.references[index], "included": [] if np.isnan(label) else [str(int(label))],
     }  # fmt: skip
     listed = {kind: [text for text in texts if text.strip()] for kind, texts in result.items()}
     return {kind: texts for kind, texts in listed.items() if texts}
@@ -222,13 +222,13 @@ def _spelled(text: str, fields: Mapping[str, list[str]], names: Iterable[str]) -
     return text
 
 
-def _own_fields(fields: Mapping[str, list[str]], decode: bool) -> dict[str, list[str]]:
+def _source_fields(fields: Mapping[str, list[str]], decode: bool) -> dict[str, list[str]]:
     """Return the fields without judgements that a writer adds itself."""
-    kept = {
+    others = {
         name: [value for value in values if value.lstrip()[:9].casefold() != "asreview_"]
         for name, values in fields.items()
     }
-    return {name: [*map(decode_latex, values)] if decode else values for name, values in kept.items() if values}
+    return {name: [*map(decode_latex, values)] if decode else values for name, values in others.items() if values}
 
 
 def _says(kind: str, raw: Sequence[str], values: Sequence[str]) -> bool:
@@ -309,9 +309,9 @@ def _ris_lines(record: OutputRecord) -> list[tuple[str, str, str]]:
 
 
 def _ris_type(record: OutputRecord) -> str:
-    own = record.fields.get("TY", []) if record.family == "ris" else []
-    if own and own[0].strip():
-        return squeeze(own[0])
+    types = record.fields.get("TY", []) if record.family == "ris" else []
+    if types and types[0].strip():
+        return squeeze(types[0])
     entry = record.fields.get("type", [""])[0] if record.family == "bibtex" else ""
     return RIS_TYPES.get(entry.casefold(), "JOUR" if "journal" in record.values else "GEN")
 
@@ -334,8 +334,8 @@ def _row(record: OutputRecord) -> dict[str, Any]:
     folded = {name.casefold() for name in row}
     for name, values in record.fields.items():
         if not record.repeats(name):
-            own = f"{name}{OWN}" if name.casefold() in folded or fields_of(name) else name
-            row[own] = values if len(values) > 1 else values[0]
+            free_name = f"{name}{SOURCE_SUFFIX}" if name.casefold() in folded or fields_of(name) else name
+            row[free_name] = values if len(values) > 1 else values[0]
     for name, text in record.more.items():
         row[name if name not in row else f"{name} (answer)"] = text
     return row
@@ -360,24 +360,26 @@ def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
     if is_table:
         kinds = [kind for kind in KINDS if kind != "included" and any(not record.says(kind) for record in records)]
         has_label = any(record.has_label or not record.says("included") for record in records)
-        kept = names
+        columns = names
     else:
         kinds = [kind for kind in KINDS if kind != "included" and _is_used(records, kind)]
-        kept = [name for name in names if not all(record.repeats(name) for record in records)]
+        columns = [name for name in names if not all(record.repeats(name) for record in records)]
     more = list(dict.fromkeys(name for record in records for name in record.more))
     last = [*(["included"] if has_label else []), *more]
     first, others = [kind for kind in kinds if kind in ALWAYS], [kind for kind in kinds if kind not in ALWAYS]
     if not is_table:
         first, others = kinds, []
     taken = {name.casefold() for name in (*kinds, *last)}
-    kept = [name for name in kept if name.casefold() not in taken or not all(item.repeats(name) for item in records)]
+    columns = [
+        name for name in columns if name.casefold() not in taken or not all(item.repeats(name) for item in records)
+    ]
     if not is_table:
-        taken |= {name.casefold() for name in kept if fields_of(name)}
-    yield [*first, *_distinct(kept, taken), *others, *last]
+        taken |= {name.casefold() for name in columns if fields_of(name)}
+    yield [*first, *_distinct(columns, taken), *others, *last]
     for record in records:
         yield [
             *(one_cell(kind, record.values.get(kind, ())) for kind in first),
-            *(BETWEEN.join(record.fields.get(name, ())) for name in kept),
+            *(BETWEEN.join(record.fields.get(name, ())) for name in columns),
             *(one_cell(kind, record.values.get(kind, ())) for kind in others),
             *([record.text("included")] if has_label else []),
             *(record.more.get(name, "") for name in more),
@@ -392,7 +394,7 @@ def _distinct(names: Sequence[str], taken: set[str]) -> list[str]:
     """Return names of columns that differ from each other and from `taken`, in any case."""
     used, distinct = {*taken}, []
     for name in names:
-        chosen = f"{name}{OWN}" if name.casefold() in taken else name
+        chosen = f"{name}{SOURCE_SUFFIX}" if name.casefold() in taken else name
         tries = 2
         while chosen.casefold() in used:
             chosen, tries = f"{name} [{tries}]", tries + 1
