@@ -53,7 +53,7 @@ class DuplicateGroups:
 
     n_records: int  # size of the collection
     groups: list[DuplicateGroup]  # groups of at least two records, in the order of their first members
-    _pairs: tuple[DuplicatePair, ...]
+    pairs: tuple[DuplicatePair, ...]  # that the groups were made of, to restore them with `restore_duplicates`
     _entries: Sequence[ComparedRecord]
     _order: Sequence[Any]
     _rejected: frozenset[tuple[int, int]] = frozenset()
@@ -62,11 +62,6 @@ class DuplicateGroups:
     def __repr__(self) -> str:
         n_groups = len(self.groups)
         return f"<DuplicateGroups: {self.n_duplicates} duplicates in {n_groups} groups of {self.n_records} records>"
-
-    @property
-    def pairs(self) -> tuple[DuplicatePair, ...]:
-        """The pairs of records that the groups were made of, to restore them with `restore_duplicates`."""
-        return self._pairs
 
     @property
     def n_duplicates(self) -> int:
@@ -90,12 +85,12 @@ class DuplicateGroups:
     def without(self, pairs: Iterable[tuple[int, int]]) -> DuplicateGroups:
         """Return groups in which some pairs of records are in different groups, as a person decided."""
         rejected = self._rejected | self._checked(pairs)
-        return _grouped(self._pairs, self._entries, self._order, rejected, self._confirmed - rejected)
+        return _grouped(self.pairs, self._entries, self._order, rejected, self._confirmed - rejected)
 
     def joined(self, pairs: Iterable[tuple[int, int]]) -> DuplicateGroups:
         """Return groups in which some pairs of records are in one group, as a person decided."""
         confirmed = self._confirmed | self._checked(pairs)
-        return _grouped(self._pairs, self._entries, self._order, self._rejected - confirmed, confirmed)
+        return _grouped(self.pairs, self._entries, self._order, self._rejected - confirmed, confirmed)
 
     def _checked(self, pairs: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
         result = frozenset((min(pair), max(pair)) for pair in pairs)

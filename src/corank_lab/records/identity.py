@@ -158,8 +158,9 @@ class IdentityIndex:
             # a PubMed id or a second identifier identifies the work whatever its title is; a given id may be a number
             accepted = alike is None or alike >= RELATED_TITLE or "pmid" in shared or n_strong > 1
         else:
-            known = alike if alike is not None else self._unknown(record_keys, wanted)
-            accepted = known >= SAME_TITLE and not conflict
+            # without titles, the fingerprints decide, which differ if both are known
+            same = alike >= SAME_TITLE if alike is not None else not all(map(_has_title, (record_keys, wanted)))
+            accepted = same and not conflict
         return (n_strong, int("title" in shared), int("id" in shared), alike or 0.0) if accepted else None
 
     def _similarity(self, index: int, wanted: Sequence[str], title: str) -> float | None:
@@ -174,10 +175,6 @@ class IdentityIndex:
             other = other[: len(item)]
         alike = title_similarity(item, other)
         return min(alike, RELATED_TITLE) if numbers_differ(item, other) else alike
-
-    def _unknown(self, record_keys: Sequence[str], wanted: Sequence[str]) -> float:
-        """100 if a title is unknown on one side; 0 if both have fingerprints, which then differ."""
-        return 0.0 if _kinds(record_keys).get("title") and _kinds(wanted).get("title") else 100.0
 
     def _conflict(self, record_keys: Iterable[str], wanted: Iterable[str]) -> bool:
         """Whether both have an identifier of the same kind, and all such identifiers differ."""
@@ -202,6 +199,10 @@ class IdentityIndex:
         if len(result) != 1 or self._conflict(self._records.keys[result[0]], wanted):
             return None
         return result[0]
+
+
+def _has_title(keys: Iterable[str]) -> bool:
+    return any(key.startswith("title:") for key in keys)
 
 
 def _kinds(keys: Iterable[str]) -> dict[str, set[str]]:
@@ -230,16 +231,7 @@ _COUNTS = {
     "first": "1", "second": "2", "third": "3", "fourth": "4", "fifth": "5", "one": "1", "two": "2", "three": "3",
     "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10",
 }  # fmt: skip
-_GREEK = dict(
-    zip(
-        "αβγδεζηθικλμνξπρστυφχψω",
-        (
-            "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu",
-            "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
-        ),
-        strict=True,
-    )
-)  # fmt: skip
+_GREEK = {letter: unicodedata.name(letter).split()[-1].lower() for letter in "αβγδεζηθικμνξπρστυφχψω"} | {"λ": "lambda"}
 _STOP = word_set("a an and as at by for from in into of on or the to with")
 REPLY_WORDS = word_set(
     "erratum errata corrigendum corrigenda correction corrections corrected addendum retraction retracted withdrawn "

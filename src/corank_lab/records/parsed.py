@@ -60,19 +60,13 @@ def clean_line(text: str) -> str:
     return text if _is_plain(text) else " ".join(_plain(text).split())
 
 
-def clean_text(text: str) -> str:
-    """Return a text of several lines without markup and entities; blank lines and repeated blanks are dropped."""
-    if _is_plain(text):
-        return text
-    lines = (" ".join(line.split()) for line in _plain(text).split("\n"))
-    cleaned = "\n".join(line for line in lines if line)
-    return text if cleaned == text else cleaned  # once in memory
-
-
 def clean_abstract(text: str) -> str:
-    """Return an abstract as `clean_text`; a placeholder for a missing one becomes empty."""
-    cleaned = clean_text(text)
-    return "" if len(cleaned) < 200 and is_absent(cleaned) else cleaned
+    """Return an abstract without markup, entities, blank lines and repeated blanks, or nothing for a placeholder."""
+    lines = [text] if _is_plain(text) else [" ".join(line.split()) for line in _plain(text).split("\n")]
+    cleaned = "\n".join(line for line in lines if line)
+    if len(cleaned) < 200 and is_absent(cleaned):
+        return ""
+    return text if cleaned == text else cleaned  # once in memory
 
 
 def is_absent(text: str) -> bool:

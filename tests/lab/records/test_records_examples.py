@@ -22,7 +22,6 @@ from corank_lab.records.identity import (
 from corank_lab.records.parsed import (
     clean_abstract,
     clean_line,
-    clean_text,
     split_authors,
     split_keywords,
     split_references,
@@ -56,7 +55,7 @@ def test_fields_clean():
         clean_line("The <i>Caf&eacute;</i>&nbsp;effect\n of H<sub>2</sub>O, p < 0.05")
         == "The Café effect of H2O, p < 0.05"
     )
-    assert clean_text("<jats:p>Tin &amp;lt; gold.</jats:p> <jats:p>Ore</jats:p>") == "Tin < gold.\nOre"
+    assert clean_abstract("<jats:p>Tin &amp;lt; gold.</jats:p> <jats:p>Ore</jats:p>") == "Tin < gold.\nOre"
     assert clean_abstract("[No abstract available]") == ""
     assert clean_abstract("n/a") == ""
     assert clean_abstract("No abstract art was shown.") == "No abstract art was shown."
