@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -341,11 +341,6 @@ def _row(record: OutputRecord) -> dict[str, Any]:
     return row
 
 
-def opt_text(records: Sequence[OutputRecord]) -> str:
-    """Return the images of documents as an Opticon file, which holds nothing else of them."""
-    return image_file_text(text for record in records for text in record.fields.get(IMAGES, ()))
-
-
 def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
     """
     Yield the header and one row per record.
@@ -356,22 +351,23 @@ def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
     """
     names = list(dict.fromkeys(name for record in records for name in record.fields))
     is_table = all(record.family == "table" for record in records) and len({item.source for item in records}) == 1
-    has_label = any(record.has_label or "included" in record.values for record in records)
-    if is_table:
-        kinds = [kind for kind in KINDS if kind != "included" and any(not record.says(kind) for record in records)]
-        has_label = any(record.has_label or not record.says("included") for record in records)
-        columns = names
-    else:
-        kinds = [kind for kind in KINDS if kind != "included" and _is_used(records, kind)]
-        columns = [name for name in names if not all(record.repeats(name) for record in records)]
+
+    def is_written(kind: str) -> bool:
+        if is_table:
+            return any(not record.says(kind) for record in records)
+        return kind in ("title", "abstract") or any(kind in record.values for record in records)
+
+    kinds = [kind for kind in KINDS if kind != "included" and is_written(kind)]
+    first = [kind for kind in kinds if not is_table or kind in ALWAYS]
+    others = [kind for kind in kinds if kind not in first]
+    has_label = is_written("included") or any(record.has_label for record in records)
     more = list(dict.fromkeys(name for record in records for name in record.more))
     last = [*(["included"] if has_label else []), *more]
-    first, others = [kind for kind in kinds if kind in ALWAYS], [kind for kind in kinds if kind not in ALWAYS]
-    if not is_table:
-        first, others = kinds, []
     taken = {name.casefold() for name in (*kinds, *last)}
     columns = [
-        name for name in columns if name.casefold() not in taken or not all(item.repeats(name) for item in records)
+        name
+        for name in names
+        if (is_table and name.casefold() not in taken) or not all(record.repeats(name) for record in records)
     ]
     if not is_table:
         taken |= {name.casefold() for name in columns if fields_of(name)}
@@ -384,10 +380,6 @@ def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
             *([record.text("included")] if has_label else []),
             *(record.more.get(name, "") for name in more),
         ]  # fmt: skip
-
-
-def _is_used(records: Sequence[OutputRecord], kind: str) -> bool:
-    return kind in ("title", "abstract") or any(kind in record.values for record in records)
 
 
 def _distinct(names: Sequence[str], taken: set[str]) -> list[str]:
@@ -403,18 +395,27 @@ def _distinct(names: Sequence[str], taken: set[str]) -> list[str]:
     return distinct
 
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-TEXTS = {".ris": ris_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text, ".opt": opt_text}
-LOAD_FILE = ".dat"
 EXCEL = ".xlsx"
-WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".jsonl", LOAD_FILE)
-"""Suffixes of files that can be written; .opt, which holds images only, is another one."""
+WRITERS: dict[str, Callable[[Sequence[OutputRecord], bool], str]] = {
+    ".ris": lambda records, _: ris_text(records),
+    ".csv": lambda records, keep_formulas: csv_text(table_rows(records), keep_formulas=keep_formulas),
+    ".tsv": lambda records, keep_formulas: csv_text(table_rows(records), separator="\t", keep_formulas=keep_formulas),
+    ".jsonl": lambda records, _: jsonl_text(records),
+    ".ndjson": lambda records, _: jsonl_text(records),
+    ".dat": lambda records, _: load_file_text(table_rows(records)),
+    # the images of documents, and nothing else of them
+    ".opt": lambda records, _: image_file_text(text for item in records for text in item.fields.get(IMAGES, ())),
+}
+"""Text of each format of text, with or without formulas in cells."""
+
+WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".jsonl", ".dat")
+"""Suffixes of files that hold all that is known of records."""
 
 
 def require_records_suffix(path: str | os.PathLike[str]) -> str:
     """Return the suffix of a name without that of compression; raise `InputError` if records have no such format."""
     suffix = suffix_of(path)
-    if suffix not in (*WRITTEN, *TEXTS):
+    if suffix not in (*WRITTEN, *WRITERS):
         raise InputError(
             f"{path} has an unknown suffix; choose a name that ends in {', '.join(WRITTEN[:-1])} or {WRITTEN[-1]}."
         )
@@ -443,12 +444,7 @@ def write_records(
     if suffix == EXCEL:
         with atomic_file(path, overwrite=overwrite) as scratch:
             return write_excel(scratch, table_rows(rows), keep_formulas=keep_formulas)
-    if suffix in SEPARATORS:
-        text = csv_text(table_rows(rows), separator=SEPARATORS[suffix], keep_formulas=keep_formulas)
-    elif suffix == LOAD_FILE:
-        text = load_file_text(table_rows(rows))
-    else:
-        text = TEXTS[suffix](rows)
+    text = WRITERS[suffix](rows, keep_formulas)
     with write_text(path, overwrite=overwrite) as stream:
         stream.write(text.encode("utf-8", "replace"))
     return ()
