@@ -19,8 +19,8 @@ from corank.base.transformers import QueryScaler as QueryScaler
 from corank.clicks.pairwise import PDGD as PDGD
 from corank.comparison.study import compare as compare
 from corank.data.io.read import read as read
-from corank.data.query_splits import QueryKFold as QueryKFold
 from corank.data.ranking import RankingData as RankingData
+from corank.data.splits import QueryKFold as QueryKFold
 from corank.data.synthetic import make_ranking as make_ranking
 from corank.deploy.persist.files import load as load
 from corank.deploy.persist.files import save as save

@@ -1,6 +1,7 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Interleave m rankings of n rows into one list of k rows, and credit the clicks on it to the rankings.
+Probabilistic interleaving (Hofmann et al., 2011; Schuth et al., 2015) and pairwise preference multileaving (Oosterhuis
+and de Rijke, 2017) of m rankings of n rows into one list of k rows, and the credit of clicks on it.
 
 A ranking is an array of row numbers, best first; ranks are its inverse, 0 for the best.
 """
@@ -9,11 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.core.clicks.updates import n_examined, shuffle
+from corank.core.clicks.sessions import is_among
+from corank.core.clicks.updates import n_examined
 from corank.core.jit import jit
 from corank.core.random import random_below, random_uniform
-
-NO_TEAM = -1
 
 
 @jit
@@ -22,47 +22,6 @@ def invert(rankings, ranks):  # type: ignore[no-untyped-def]
     for j in range(len(rankings)):
         for rank in range(rankings.shape[1]):
             ranks[j, rankings[j, rank]] = rank
-
-
-@jit
-def _is_among(row, rows, n):  # type: ignore[no-untyped-def]
-    result = False
-    for i in range(n):
-        result |= rows[i] == row
-    return result
-
-
-@jit
-def interleave_team_draft(rankings, rng_state, shown, teams):  # type: ignore[no-untyped-def]
-    """
-    Let rankings choose rows in turns, in a new random order each round, and write which ranking chose each row.
-
-    A common prefix of all rankings belongs to no team: a click there does not distinguish them.
-    """
-    m, n = rankings.shape
-    k, i = len(shown), 0
-    while i < k:
-        row = rankings[0, i]
-        shared = True
-        for j in range(1, m):
-            shared &= rankings[j, i] == row
-        if not shared:
-            break
-        shown[i], teams[i] = row, NO_TEAM
-        i += 1
-    turns = np.arange(m)
-    turn = m
-    while i < k:
-        if turn == m:
-            shuffle(turns, rng_state)
-            turn = 0
-        j = turns[turn]
-        for rank in range(n):
-            if not _is_among(rankings[j, rank], shown, i):
-                shown[i], teams[i] = rankings[j, rank], j
-                break
-        i += 1
-        turn += 1
 
 
 @jit
@@ -197,7 +156,7 @@ def list_choices(rankings, shown, at, choices):  # type: ignore[no-untyped-def]
     for rank in range(at + 1):
         for j in range(len(rankings)):
             row = rankings[j, rank]
-            if not _is_among(row, shown, at) and not _is_among(row, choices, n_choices):
+            if not is_among(row, shown, at) and not is_among(row, choices, n_choices):
                 choices[n_choices] = row
                 n_choices += 1
     return n_choices

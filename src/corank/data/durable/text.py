@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.durable.atomic import folder_exists
-from corank.data.durable.regular import is_named_pipe, open_pipe, require_end
-from corank.data.io.compressed import PIECE, STANDARD, compression_of, unpack
+from corank.data.durable.compressed import PIECE, STANDARD, compression_of, unpack
+from corank.data.durable.files import is_named_pipe, open_pipe, require_end
 from corank.errors import InputError
 
 HELD = 1 << 23

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from corank.data.durable.atomic import atomic_file, require_place
-from corank.data.durable.regular import is_named_pipe, open_pipe
+from corank.data.durable.files import is_named_pipe, open_pipe
 from corank.errors import InputError, import_extra, reason
 
 ROW_CELLS = 4

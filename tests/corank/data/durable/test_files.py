@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 
 import corank
-from corank.data.durable import regular
-from corank.data.durable.json_lines import JsonLines, complete_lines
-from corank.data.durable.regular import map_array, map_bytes, open_regular, read_regular
-from corank.data.io.compressed import write_text
+from corank.data.durable import files as regular
+from corank.data.durable.compressed import write_text
+from corank.data.durable.files import JsonLines, complete_lines, map_array, map_bytes, open_regular, read_regular
+from corank.data.durable.text import open_text
 from corank.data.io.frames import read_parquet
 from corank.data.io.items import read_items
-from corank.data.io.text import open_text
 from corank.errors import InputError
 from corank.text.files import open_corpus
 from corank_lab.records.records import read_records
@@ -146,8 +145,8 @@ def test_arrays_are_mapped_and_empty_ones_are_made(tmp_path: Path) -> None:
 
 
 def test_no_other_module_maps_files() -> None:
-    """A store that is being written maps its own new files, and a comparison its own temporary one."""
-    allowed = {"data/durable/regular.py", "data/io/store_header.py", "comparison/workers.py"}
+    """A store that is being written maps its own new files."""
+    allowed = {"data/durable/files.py", "data/io/store_header.py"}
     found = {
         str(file.relative_to(SOURCES))
         for file in SOURCES.rglob("*.py")

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from corank.comparison import MethodOutcome
-from corank.comparison.winner import MARGIN, choose_winner, quality, recommend
+from corank.comparison.advice import MARGIN, give_advice, quality, recommend
 from corank.metrics import evaluate, holm
 
 QID = np.repeat(np.arange(40), 6)
@@ -33,7 +33,7 @@ def test_a_better_mean_is_recommended_although_nothing_is_proved():
     rng = np.random.default_rng(3)
     simple = 0.63 + 0.2 * rng.normal(size=28)
     fancy = simple + 0.056 + 0.2 * rng.normal(size=28)
-    found = choose_winner([with_values("simple", 1, simple), with_values("fancy", 2, fancy)], "nDCG@10", 0.95, 0)
+    found = give_advice([with_values("simple", 1, simple), with_values("fancy", 2, fancy)], "nDCG@10", 0.95, 0)
     assert found.tests[0].p_adjusted > 0.05
     assert (found.winner, found.best, found.simplest) == ("fancy", "fancy", "simple")
     (rival,) = found.rivals
@@ -55,24 +55,24 @@ def test_a_simpler_method_is_preferred_only_if_the_lead_is_surely_below_the_marg
     close = simple + 0.001 + 0.01 * rng.normal(size=4000)
     far = simple + 0.02 + 0.01 * rng.normal(size=4000)
     unsure = simple + 0.002 + 0.5 * rng.normal(size=4000)
-    assert recommend({"a": simple, "b": close})[:2] == ("a", "b")
-    assert recommend({"a": simple, "b": far})[:2] == ("b", "b")
+    assert recommend({"a": simple, "b": close}, {})[:2] == ("a", "b")
+    assert recommend({"a": simple, "b": far}, {})[:2] == ("b", "b")
     assert (unsure - simple).mean() > 0
-    assert recommend({"a": simple, "b": unsure})[:2] == ("b", "b")
-    found = choose_winner([with_values("a", 1, simple), with_values("b", 2, close)], "nDCG@10", 0.95, 0)
+    assert recommend({"a": simple, "b": unsure}, {})[:2] == ("b", "b")
+    found = give_advice([with_values("a", 1, simple), with_values("b", 2, close)], "nDCG@10", 0.95, 0)
     assert found.winner == "a"
     assert f"which is less than {MARGIN:g} with probability 1.00; a is simpler." in found.sentence
 
 
 def test_a_clear_lead_is_said_in_one_sentence():
-    found = choose_winner([outcome("a", 30.0, 1), outcome("b", 0.1, 2)], "nDCG@5", 0.95, 0)
+    found = give_advice([outcome("a", 30.0, 1), outcome("b", 0.1, 2)], "nDCG@5", 0.95, 0)
     assert found.winner == "b"
     assert "It is better than every other method with probability 0.95 or more (" in found.sentence
 
 
 def test_tests_are_the_best_against_all():
     outcomes = [outcome("a", 30.0, 1), outcome("b", 2.0, 2), outcome("c", 0.1, 3)]
-    found = choose_winner(outcomes, "nDCG@5", 0.95, 0)
+    found = give_advice(outcomes, "nDCG@5", 0.95, 0)
     assert [(test.base, test.other) for test in found.tests] == [("c", "a"), ("c", "b")]
     values = {one.name: one.evaluation["nDCG@5"].values for one in outcomes}
     p = []
@@ -86,7 +86,7 @@ def test_tests_are_the_best_against_all():
 
 
 def test_a_random_order_is_never_recommended_but_is_mentioned():
-    found = choose_winner(
+    found = give_advice(
         [outcome("random", 30.0, 0), outcome("a", 30.0, 1, seed=5)], "nDCG@5", 0.95, 0, "groups of rows"
     )
     assert (found.winner, found.rivals) == ("a", ())
@@ -95,7 +95,7 @@ def test_a_random_order_is_never_recommended_but_is_mentioned():
 
 
 def test_errors_are_better_small_and_large_errors_have_a_relative_margin():
-    found = choose_winner(
+    found = give_advice(
         [outcome("a", 30.0, 1, metric="disagreement"), outcome("b", 0.1, 2, metric="disagreement")],
         "disagreement", 0.95, 0,
     )  # fmt: skip
@@ -109,12 +109,12 @@ def test_errors_are_better_small_and_large_errors_have_a_relative_margin():
         replace(outcome(name, None, at), evaluation=evaluate(y, base * (1.0 - 1e-4 * at), qid, "MSE"))
         for at, name in enumerate(("plain", "fancy"))
     ]
-    found = choose_winner(made, "MSE", 0.95, 0)
+    found = give_advice(made, "MSE", 0.95, 0)
     assert (found.winner, found.best) == ("plain", "fancy")
     assert abs(found.rivals[0].difference) > 10 * MARGIN
 
 
 def test_no_complete_method_means_no_winner_and_a_single_one_wins():
-    assert choose_winner([outcome("a", None, 1)], "nDCG@5", 0.95, 0).winner == ""
-    alone = choose_winner([outcome("a", 1.0, 1), outcome("b", None, 2)], "nDCG@5", 0.95, 0)
+    assert give_advice([outcome("a", None, 1)], "nDCG@5", 0.95, 0).winner == ""
+    alone = give_advice([outcome("a", 1.0, 1), outcome("b", None, 2)], "nDCG@5", 0.95, 0)
     assert (alone.winner, alone.tests) == ("a", ())

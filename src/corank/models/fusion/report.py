@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.comparison.winner import SURE
 from corank.data.io.runs import Runs
 from corank.data.rows import with_names
 from corank.errors import UsageWarning
@@ -32,6 +31,8 @@ from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]
 MAX_FOLDS = 5
+SURE = 0.95
+"""Probability from which a lead counts as settled."""
 
 
 @dataclass(frozen=True)

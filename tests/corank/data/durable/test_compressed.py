@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import zstandard
 
-from corank.data.io import compressed
-from corank.data.io.compressed import compression_of, is_stream, unpack, write_text
+from corank.data.durable import compressed
+from corank.data.durable.compressed import compression_of, is_stream, unpack, write_text
 from corank.errors import InputError
 
 CONTENT = np.random.default_rng(0).integers(32, 127, 1_500_000, dtype=np.uint8).tobytes() + b"\nend\n"
@@ -110,7 +110,7 @@ def test_a_small_file_of_much_text_is_refused_in_little_memory(tmp_path: Path) -
     (tmp_path / "bomb.zst").write_bytes(zstandard_bomb(5000))
     code = (
         "import resource, sys\n"
-        "from corank.data.io.text import open_text\n"
+        "from corank.data.durable.text import open_text\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try:\n    open_text(sys.argv[1])\n"
         "except ValueError as error:\n    print(error)\n"
@@ -184,7 +184,7 @@ def test_streams_are_known_and_written_as_they_come(tmp_path: Path, capfdbinary)
 
 
 def test_what_an_open_file_has_already_stays(tmp_path: Path) -> None:
-    code = "print('first')\nfrom corank.data.io.compressed import write_text\n"
+    code = "print('first')\nfrom corank.data.durable.compressed import write_text\n"
     code += "with write_text('/dev/stdout') as stream: stream.write(b'second\\n')"
     with (tmp_path / "file").open("w") as file:
         subprocess.run([sys.executable, "-u", "-c", code], stdout=file, check=True)

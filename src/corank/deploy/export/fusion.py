@@ -1,74 +1,15 @@
-"""Export fusions: the table of targets, and the function that writes the files of one."""
+"""Export fusions: write the files of one target, or of the nearest fusion that it can express."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from corank.data.durable.atomic import atomic_file, require_no_input, require_place
-from corank.deploy.export.export import ExportedFiles
-from corank.deploy.export.fusion import anywhere, engines
-from corank.deploy.export.fusion.engines import FusionOptions, used
+from corank.deploy.export.export import ExportedFiles, places_of, write_files
+from corank.deploy.export.fusion_targets import FUSION_TARGETS, FusionOptions, FusionTarget, form_of, is_even, used
 from corank.errors import InputError, suggest_names
 from corank.models.fusion import EngineForm, FusionDefinition, Term
-
-
-@dataclass(frozen=True)
-class FusionTarget:
-    """
-    One engine.
-
-    name: of the target.
-    label: the engine and its oldest version, for messages and the guide.
-    takes: what it can express, in words.
-    can_express: whether it can express a fusion exactly.
-    write: returns contents by suffix of the file, "" for the main one.
-    """
-
-    name: str
-    label: str
-    takes: str
-    can_express: Callable[[FusionDefinition], bool]
-    write: Callable[[FusionDefinition, FusionOptions], dict[str, bytes]]
-    weighted_rrf: str = ""  # the oldest version with weights of RRF, if it is another
-
-
-def any_fusion(definition: FusionDefinition) -> bool:
-    """Whether SQL, Python and JSON can express it."""
-    return True
-
-
-_RRF = "RRF with equal weights of several retrievers"
-FUSION_TARGETS: dict[str, FusionTarget] = {
-    target.name: target
-    for target in (
-        FusionTarget(
-            "elasticsearch", "Elasticsearch 8.18", "RRF, and weighted sums of min-max scores",
-            engines.is_rrf_or_minmax, engines.write_elasticsearch, "Elasticsearch 9.2",
-        ),
-        FusionTarget(
-            "opensearch", "OpenSearch 2.19", "RRF, and weighted sums of min-max scores",
-            engines.is_rrf_or_minmax, engines.write_opensearch, "OpenSearch 3.0",
-        ),
-        FusionTarget("solr", "Solr 10", _RRF, engines.is_plain_rrf, engines.write_solr),
-        FusionTarget(
-            "vespa", "Vespa 8", "weighted sums of min-max scores and reciprocal ranks", engines.has_vespa_terms,
-            engines.write_vespa,
-        ),
-        FusionTarget("qdrant", "Qdrant 1.16", _RRF, engines.is_plain_rrf, engines.write_qdrant),
-        FusionTarget("milvus", "Milvus 2.4", _RRF, engines.is_plain_rrf, engines.write_milvus),
-        FusionTarget(
-            "lancedb", "LanceDB 0.40", "RRF with equal weights of full text and one vector search", engines.is_two_rrf,
-            engines.write_lancedb,
-        ),
-        FusionTarget("sql", "PostgreSQL and SQLite", "every fusion", any_fusion, anywhere.write_sql),
-        FusionTarget("python", "Python", "every fusion", any_fusion, anywhere.write_python),
-        FusionTarget("json", "JSON", "every fusion", any_fusion, anywhere.write_json),
-    )
-}  # fmt: skip
-"""All targets by name."""
 
 
 def export_fusion(
@@ -97,20 +38,13 @@ def export_fusion(
     target = FUSION_TARGETS[to]
     written, remark = expressible(definition, target, nearest=nearest)
     remarks: tuple[str, ...] = (remark,) if remark else ()
-    if target.weighted_rrf and engines.is_rrf(written) and not engines.is_plain_rrf(written):
+    form = form_of(written)
+    if target.weighted_rrf and form is not None and form.k is not None and not is_even(form):
         remarks += (f"Weights of RRF need {target.weighted_rrf}; older versions refuse or ignore them.",)
     files = target.write(written, FusionOptions(name=name, size=size, dialect=dialect))
-    main = Path(path)
-    paths = {suffix: main.with_name(main.stem + suffix) if suffix else main for suffix in files}
-    for place in paths.values():
-        require_no_input(place, inputs)
-        require_place(place, overwrite=overwrite)
-    if len(set(paths.values())) < len(paths):
-        raise InputError(f"{main} is also the name of the second file that this export writes; choose another name.")
-    with ExitStack() as stack:  # all files are written before the first appears
-        for suffix, content in files.items():
-            stack.enter_context(atomic_file(paths[suffix], overwrite=overwrite)).write_bytes(content)
-    return ExportedFiles(tuple(paths.values()), remarks, None)
+    places = places_of(Path(path), files, overwrite=overwrite, inputs=inputs)
+    write_files(places, files, overwrite=overwrite)
+    return ExportedFiles(tuple(places.values()), remarks, None)
 
 
 def with_form(definition: FusionDefinition, form: EngineForm) -> FusionDefinition:

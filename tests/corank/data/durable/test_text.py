@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import zstandard
 
-from corank.data.io import text as texts
+from corank.data.durable import text as texts
+from corank.data.durable.text import TextFile, open_text
 from corank.data.io.letor_reader import read_letor
 from corank.data.io.letor_stream import stream_letor
-from corank.data.io.text import TextFile, open_text
 from corank.errors import InputError
 
 CONTENT = np.random.default_rng(0).integers(32, 127, 1_500_000, dtype=np.uint8).tobytes() + b"\nend\n"

@@ -7,8 +7,9 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from corank.core.clicks import interleaving as kernels
+from corank.core.clicks.sessions import interleave_team_draft
 from corank.core.random import seed_state
+from experiments.clicks import interleaving_kernels as kernels
 
 TWO = np.array([[0, 1, 2, 3], [0, 3, 1, 2]])
 THREE = np.array([[0, 1, 2, 3], [3, 1, 0, 2], [1, 0, 3, 2]])
@@ -51,7 +52,7 @@ def test_teams_are_drafted_in_random_rounds(rankings, k):
     n, rng_state, counts = 20_000, seed_state(np.random.default_rng(0)), {}
     shown, teams = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
     for _ in range(n):
-        kernels.interleave_team_draft(rankings, rng_state, shown, teams)
+        interleave_team_draft(rankings, rng_state, shown, teams)
         key = tuple(shown.tolist()), tuple(teams.tolist())
         counts[key] = counts.get(key, 0) + 1
     wanted = drafts(rankings, k)
