@@ -210,7 +210,7 @@ def import_summary(page: PageRequest) -> Response:
     ]
     return page.render(
         "screen_import.html", table=result.table(), sentences=result.sentences(), groups=shown, n_groups=len(groups),
-        n_labels=result.n_relevant + result.n_irrelevant, use_labels=workspace.setting("use_labels"),
+        n_labels=result.total.n_relevant + result.total.n_irrelevant, use_labels=workspace.setting("use_labels"),
     )  # fmt: skip
 
 
