@@ -6,9 +6,14 @@ from corank.comparison.charts import line_chart as line_chart
 from corank.comparison.methods import METHODS as METHODS
 from corank.comparison.report import CONTENT_POLICY as CONTENT_POLICY
 from corank.comparison.report import STYLE as STYLE
+from corank.comparison.report import Document as Document
+from corank.comparison.report import PageBlock as PageBlock
 from corank.comparison.report import Report as Report
-from corank.comparison.report import page as page
-from corank.comparison.report import section as section
+from corank.comparison.report import code as code
+from corank.comparison.report import collapsed as collapsed
+from corank.comparison.report import facts as facts
+from corank.comparison.report import paragraph as paragraph
+from corank.comparison.report import part as part
 from corank.comparison.study import compare as compare
 from corank.comparison.study_report import study_html as study_html
 from corank.comparison.study_report import study_markdown as study_markdown

@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank_lab.screening.stopping.rates import NODES, SHAPES, SLOPES, WIDE, RateModel
-from corank_lab.screening.stopping.rules import REMOVED_RULES, STOPPING_RULES, read_confidence, stopping_rule
+from corank_lab.screening.stopping.rates import DOUBT, NODES, SHAPES, SLOPES, WIDE, RateModel
+from corank_lab.screening.stopping.rules import (
+    REMOVED_RULES,
+    STOPPING_RULES,
+    read_confidence,
+    stopping_rule,
+)
 from corank_lab.screening.stopping.urns import draw_order, missing_allowed, p_by_betting, p_of_missing
 
 
@@ -65,7 +70,7 @@ def test_a_replayed_rule_counts_what_was_read_and_known():
         assert known == 16
     reads = [
         stopping_rule(name, 400).replay(found, np.random.default_rng(0))[0]
-        for name in ("consecutive", "agree", "hypergeometric", "betting")
+        for name in ("consecutive", "hypergeometric", "agree", "betting")
     ]
     assert reads == sorted(reads)
 
@@ -105,7 +110,7 @@ def test_the_model_is_the_posterior_summed_term_by_term():
     for level, recall in ((0.5, estimate.recall), (0.975, estimate.low), (0.025, estimate.high)):
         k = next((k for k, value in enumerate(cumulated) if value >= level), n - read)
         if level == 0.975:  # the bets may widen the interval
-            k = max(k, next(k for k in range(21) if p_of_missing(finds, read, n, k + 1) <= 0.25))
+            k = max(k, next(k for k in range(21) if p_of_missing(finds, read, n, k + 1) <= DOUBT))
         assert recall == pytest.approx(6 / (6 + k))
     # the sum over finds is extended, not made anew
     later = [*finds, 12]
@@ -160,15 +165,16 @@ def test_the_default_shares_its_error_between_model_and_test(confidence):
     assert reached[-1]
 
 
-def test_the_default_keeps_its_error_where_its_model_is_wrong():
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_default_keeps_its_error_where_its_model_is_wrong(confidence):
     """Random orders of 20 relevant records, which no curve can foretell: the test alone must hold."""
     rng, wrong = np.random.default_rng(3), 0
     for _ in range(60):
         found = np.zeros(200, dtype=bool)
         found[rng.choice(200, 20, replace=False)] = True
-        read = stopping_rule("agree", 200).stops_at(found)
+        read = stopping_rule("agree", 200, confidence=confidence).stops_at(found)
         wrong += (1 + found[:read].sum()) / 21 < 0.95
-    assert wrong / 60 <= 0.2
+    assert wrong / 60 <= 1 - confidence
 
 
 @pytest.mark.parametrize(
