@@ -168,8 +168,9 @@ class AgreeRule(StoppingRule):
     name = "agree"
     summary = "A model and a sequential test agree"
     assumes = (
-        "Every answer is right; in 85 of 100 screenings, finds become rarer like a power law or a stretched "
-        "exponential, and in the others, the next record is never less likely to be relevant than a random unread one."
+        "Every answer is right; in 85 of 100 screenings, finds become rarer along a power law or a stretched "
+        "exponential, each as likely as the prior of the model says, and in the others, the next record is never less "
+        "likely to be relevant than a random unread one."
     )
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
@@ -192,10 +193,11 @@ class AgreeRule(StoppingRule):
         levels = [level for level in TRADE if level.confidence <= self.confidence + 1e-9]
         if not levels or self.target != StoppingRule.target:
             return error
+        level = levels[-1]
+        given = "" if level.confidence > self.confidence - 1e-9 else f" with {accepted_error(level.confidence)}"
         return (
-            f"{error} With {accepted_error(levels[-1].confidence)}, {percent(levels[-1].worst_group)} of the "
-            f"screenings had reached the target in the worst of ten groups of reviews, and "
-            f"{percent(levels[-1].worst_review)} in the worst review."
+            f"{error} Measured{given}: such advice came after the target in {percent(level.worst_group)} of the "
+            f"screenings of the worst of ten groups of reviews, and of the worst review in {percent(level.worst_review)}."
         )
 
 
