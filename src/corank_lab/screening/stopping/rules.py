@@ -41,8 +41,8 @@ class Measured(NamedTuple):
 
 
 TRADE = (
-    Measured(0.8, 0.779, 0.867, 0.6), Measured(0.9, 0.853, 0.95, 0.8), Measured(0.95, 0.892, 0.983, 0.8),
-    Measured(0.98, 0.926, 0.983, 0.8),
+    Measured(0.8, 0.779, 0.85, 0.6), Measured(0.9, 0.854, 0.933, 0.8), Measured(0.95, 0.892, 0.975, 0.9),
+    Measured(0.98, 0.926, 0.983, 0.9),
 )  # fmt: skip
 """Confidence against reading, with the default rule."""
 
@@ -195,9 +195,10 @@ class AgreeRule(StoppingRule):
             return error
         level = levels[-1]
         given = "" if level.confidence > self.confidence - 1e-9 else f" with {accepted_error(level.confidence)}"
+        group, review = percent(level.worst_group), percent(level.worst_review)
         return (
-            f"{error} Measured{given}: such advice came after the target in {percent(level.worst_group)} of the "
-            f"screenings of the worst of ten groups of reviews, and of the worst review in {percent(level.worst_review)}."
+            f"{error} Measured{given}: such advice came after the target in {group} of the screenings of the worst of "
+            f"ten groups of reviews, and in {review} of those of the worst review."
         )
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +11,14 @@ import pytest
 from corank.errors import InputError
 from corank_lab.screening.stopping.rates import DOUBT, NODES, SHAPES, SLOPES, WIDE, RateModel
 from corank_lab.screening.stopping.rules import (
+    DEFAULT_CONFIDENCE,
     REMOVED_RULES,
     STOPPING_RULES,
+    TRADE,
     read_confidence,
     stopping_rule,
 )
-from corank_lab.screening.stopping.urns import draw_order, missing_allowed, p_by_betting, p_of_missing
+from corank_lab.screening.stopping.urns import draw_order, missing_allowed, p_by_betting, p_of_missing, percent
 
 
 def test_few_finds_give_no_estimate_and_a_complete_reading_is_certain():
@@ -175,6 +179,23 @@ def test_the_default_keeps_its_error_where_its_model_is_wrong(confidence):
         read = stopping_rule("agree", 200, confidence=confidence).stops_at(found)
         wrong += (1 + found[:read].sum()) / 21 < 0.95
     assert wrong / 60 <= 1 - confidence
+
+
+def test_what_the_default_says_of_itself_was_measured():
+    """The figures beside the choice of the error are those of the stored experiment."""
+    results = json.loads(Path(__file__).parents[4].joinpath("experiments/results/screening-stopping.json").read_text())
+    (table,) = [table for table in results["report"]["tables"] if table["title"] == "Confidence against reading"]
+    places = [table["columns"].index(name) for name in ("confidence", "read", "worst group", "worst review")]
+    measured = [tuple(row[place] for place in places) for row in table["rows"]]
+    assert measured == [pytest.approx(level, abs=5.1e-4) for level in TRADE]
+    default = next(level for level in TRADE if level.confidence == DEFAULT_CONFIDENCE)
+    assert default.worst_group >= DEFAULT_CONFIDENCE  # who says nothing gets a statement that held in every group
+    record = stopping_rule("agree", 100).record
+    assert "Measured: " in record
+    assert percent(default.worst_group) in record
+    assert percent(default.worst_review) in record
+    assert stopping_rule("agree", 100, confidence=0.7).record == "Accepted error: 30 in 100, over many screenings."
+    assert "Measured with 1 in 10: " in stopping_rule("agree", 100, confidence=0.92).record
 
 
 @pytest.mark.parametrize(
