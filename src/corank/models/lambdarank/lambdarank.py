@@ -116,8 +116,8 @@ class LambdaRank(Ranker):
         Decoupled weight decay, per unit of the learning rate.
     tree_params : dict, optional
         LightGBM's own parameters, such as ``{"num_leaves": 31}``, which override the defaults of
-        `corank.models.lambdarank.trees`: small trees, for few judgements. Columns of categories of a DataFrame are split
-        into sets of categories; ``{"categorical_feature": ""}`` splits one category at a time, as engines need it.
+        `corank.models.lambdarank.trees`: small trees, for few judgements. Columns of categories of a DataFrame are
+        split into sets; ``{"categorical_feature": ""}`` splits one category at a time, as engines need it.
     n_estimators, learning_rate, num_leaves : int, float, int, optional
         LightGBM's names of `n_steps`, `eta0` and ``tree_params={"num_leaves": ...}``; with trees only.
     metric : str, optional
@@ -145,8 +145,8 @@ class LambdaRank(Ranker):
     column_mean_ : array of shape (n_features,)
         Mean of the (scaled) columns, which is subtracted from the inputs of the perceptron.
     trees_ : TreeEnsemble
-        The trees, as arrays. Splits of categories are on the first of their columns. ``trees_.to_lightgbm()`` returns LightGBM's text format. LightGBM is needed to fit trees,
-        not to load or apply them.
+        The trees, as arrays; splits of categories are on the first of their columns. ``trees_.to_lightgbm()`` returns
+        LightGBM's text format. LightGBM is needed to fit trees, not to load or apply them.
     feature_importances_ : array of shape (n_features,)
         Importances of the columns, with sum 1: gains of trees, or |weight| · deviation of the column inside queries of
         a linear scorer. ``trees_.importances("split")`` counts splits.

@@ -232,7 +232,8 @@ def of_categories():
 
 def test_trees_split_columns_of_categories_into_sets(of_categories, tmp_path):
     trees, (X, y, qid) = of_categories.trees_, categorical_problem(30, 1)
-    assert trees.groups.tolist() == [[1, 41], [41, 43]] and (trees.sets[:, :40].sum(axis=1) > 1).any()
+    assert trees.groups.tolist() == [[1, 41], [41, 43]]
+    assert (trees.sets[:, :40].sum(axis=1) > 1).any()
     scores = of_categories.predict(X)
     # LightGBM itself, with codes of categories
     codes = np.zeros((len(X), 43))
