@@ -210,6 +210,11 @@ def _by_query(found: str, instead: str) -> InputError:
 
 def _lambdarank(model: LambdaRank) -> Scorer:
     if hasattr(model, "trees_"):
+        if model.trees_.groups is not None:
+            raise InputError(
+                "the trees split columns of categories into sets, which no target has; fit with "
+                "tree_params={'categorical_feature': ''}, which splits one category at a time."
+            )
         return TreeScorer(model.trees_)
     if hasattr(model, "layer_coefs_"):
         return PerceptronScorer(
