@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from corank.comparison.fusion_report import FusionReport
     from corank.data.io.runs import Runs
     from corank.data.io.trec import Qrels
     from corank.models.fusion import Fusion
+    from corank.models.fusion.report import FusionReport
     from corank.tables import ReportTable
 
 RunFiles = Annotated[
@@ -164,11 +164,11 @@ def _learn(
 ) -> tuple[Fusion, FusionReport, list[str]]:
     import warnings
 
-    from corank.comparison.fusion_report import report_fusion
     from corank.data.rows import with_names
     from corank.errors import UsageWarning
     from corank.models.fusion import Fusion
     from corank.models.fusion.fusion import FUSION
+    from corank.models.fusion.report import report_fusion
 
     y, missed = lists.join(grades)
     if not (y > 0).any() and not (missed.y > 0).any():
@@ -267,9 +267,9 @@ def suggest_documents(
     import numpy as np
 
     from corank.cli.rows import read_texts
-    from corank.comparison.fusion_suggest import suggest_for_fusion
     from corank.models.fusion import load_fusion
     from corank.models.fusion.lists import RetrievedLists
+    from corank.models.fusion.suggest import suggest_for_fusion
 
     definition = load_fusion(model)
     lists, grades, notes = _read(paths, qrels, None, "median")

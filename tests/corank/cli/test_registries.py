@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.base.suggestions import STRATEGIES, suggest
-from corank.choices import PAIR_STRATEGIES
 from corank.cli import app
 from corank.errors import InputError
 from corank.models.gp import suggest_pairs
+from corank.parameters import PAIR_STRATEGIES
 from corank_lab.preferences import Items, PreferenceSession
 from corank_lab.screening import STOPPING_RULES, simulate
 from helpers.records import collection
