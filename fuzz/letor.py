@@ -150,7 +150,7 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
     Returns: whether it was accepted.
     """
     tune(pieces, PIECE=way.piece)
-    tune(text, HELD=way.held, PIECE=way.chunk)
+    tune(text, MAX_HELD_BYTES=way.held, PIECE=way.chunk)
     tune(compressed, PIECE=way.chunk)
     parts = [content]
     if way.route == "two files" and 0 < (middle := content.find(b"\n", len(content) // 2) + 1) < len(content):

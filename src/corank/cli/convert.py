@@ -199,7 +199,7 @@ def _write(target: Path, rows: Dataset, unjudged: float | None, force: bool) -> 
     from corank.data.io.stores import write_store
     from corank.data.io.write import write_csv, write_letor, write_parquet
 
-    writers = {"store": write_store, "parquet": write_parquet, "csv": write_csv}
+    writers: dict[str, Any] = {"store": write_store, "parquet": write_parquet, "csv": write_csv}
     if write := writers.get(_target_kind(target)):
         write(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
         return

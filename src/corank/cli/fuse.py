@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -31,15 +30,6 @@ QrelsFile = Annotated[
 ]
 
 
-class UnjudgedRule(StrEnum):
-    """How documents without a grade are treated."""
-
-    auto = "auto"
-    missing = "missing"
-    irrelevant = "irrelevant"
-    pooled = "pooled"
-
-
 def fuse(
     runs: RunFiles,
     qrels: QrelsFile = None,
@@ -60,12 +50,9 @@ def fuse(
         ),
     ] = None,
     unjudged: Annotated[
-        UnjudgedRule,
+        Literal["auto", "missing", "irrelevant", "pooled"],
         typer.Option(help="Unjudged documents: left out, irrelevant, or as the pool says; auto chooses by the data."),
-    ] = UnjudgedRule.auto,
-    allow_negative: Annotated[
-        bool, typer.Option("--allow-negative", help="Allow negative weights, and print what they gain.")
-    ] = False,
+    ] = "auto",
     judges: Judges = "median",
     query_ids: Annotated[
         Path | None,
@@ -95,7 +82,7 @@ def fuse(
         definition = FusionDefinition.rrf(lists.names, notes=("No judgements were given.",))
         remarks.append("no judgements were given (--qrels), so the fusion is RRF with equal weights")
     else:
-        fusion, report, more = _learn(lists, grades, metric, pool, unjudged, allow_negative, seed)
+        fusion, report, more = _learn(lists, grades, metric, pool, unjudged, seed)
         definition = fusion.definition_
         remarks += [describe_grades(grades), *more]
         fields |= {"judgements": describe_grades(grades), "notes": [*notes, *more], **report.fields()}
@@ -160,14 +147,13 @@ def _with_cheap(lists: Runs, grades: Qrels | None, paths: list[Path], rule: str)
 
 
 def _learn(
-    lists: Runs, grades: Qrels, metric: str, pool: str | None, unjudged: UnjudgedRule, allow_negative: bool, seed: int
+    lists: Runs, grades: Qrels, metric: str, pool: str | None, unjudged: Any, seed: int
 ) -> tuple[Fusion, FusionReport, list[str]]:
     import warnings
 
     from corank.data.rows import with_names
     from corank.errors import UsageWarning
     from corank.models.fusion import Fusion
-    from corank.models.fusion.fusion import FUSION
     from corank.models.fusion.report import report_fusion
 
     y, missed = lists.join(grades)
@@ -176,21 +162,12 @@ def _learn(
     described, weight, notes = _read_pool(lists, y, pool)
     X = with_names(lists.X, lists.names)
 
-    def learn(negative: bool) -> tuple[Fusion, FusionReport]:
-        fusion = Fusion(
-            metric=metric, unjudged=unjudged.value, pool=described, allow_negative=negative, random_state=seed
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UsageWarning)  # the notes of the definition say the same
-            fusion.fit(X, y, qid=lists.qid, missed=(missed.qid, missed.y), sample_weight=weight)
-        return fusion, report_fusion(fusion, lists, y, weight)
-
-    fusion, report = learn(allow_negative)
-    notes += [note.rstrip(".") for note in (fusion.definition_.pool, *fusion.definition_.notes) if note]
-    if allow_negative and report.leads:
-        plain = learn(False)[1]
-        gain = float((report.values[FUSION] - plain.values[FUSION]).mean())
-        notes.append(f"negative weights change {metric} of left-out queries by {gain:+.4f}; most engines refuse them")
+    fusion = Fusion(metric=metric, unjudged=unjudged, pool=described, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UsageWarning)  # the notes of the definition say the same
+        fusion.fit(X, y, qid=lists.qid, missed=(missed.qid, missed.y), sample_weight=weight)
+    report = report_fusion(fusion, lists, y, weight)
+    notes += [remark.rstrip(".") for remark in (fusion.definition_.pool, *fusion.definition_.notes) if remark]
     absent = len({*lists.qid.tolist()} - {*grades.qid.tolist()})
     if absent:
         notes.append(f"{absent} of {lists.n_queries} queries of the runs are not judged")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,13 +16,6 @@ if TYPE_CHECKING:
 
 WORSE = 3
 """Exit code if ``--fail-if-worse`` finds the first item worse."""
-
-
-class Goal(StrEnum):
-    """What the next votes should find."""
-
-    best = "best"
-    order = "order"
 
 
 def leaderboard(
@@ -51,7 +43,7 @@ def leaderboard(
         ),
     ] = None,
     number: Annotated[int, typer.Option("--number", "-n", min=0, help="Number of next votes to suggest.")] = 3,
-    goal: Annotated[Goal, typer.Option(help="What the next votes should find.")] = Goal.best,
+    goal: Annotated[Literal["best", "order"], typer.Option(help="What the next votes should find.")] = "best",
     level: Annotated[float, typer.Option(help="Probability of intervals and sets of ranks.")] = 0.95,
     winner_column: Annotated[str | None, typer.Option(help="Column of winners.", metavar="COLUMN")] = None,
     judge_column: Annotated[str | None, typer.Option(help="Column of judges.", metavar="COLUMN")] = None,
@@ -100,7 +92,7 @@ def leaderboard(
         command = " ".join(["corank leaderboard", votes.name, *(f"--cheap {cheap.name}" for _ in [0] if cheap)])
         with atomic_file(report, overwrite=force) as scratch:
             scratch.write_text(leaderboard_page(board, f"Leaderboard of {votes.name}", command), encoding="utf-8")
-    following = board.next_votes(number, goal.value)
+    following = board.next_votes(number, goal)
     parts: list[ReportTable | str] = [board_table(board), *sentences(board)]
     if board.judges_:
         parts.append(judge_table(board))

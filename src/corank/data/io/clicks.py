@@ -205,7 +205,7 @@ def _numbers(name: str, given: ArrayLike, n: int) -> NDArray[np.float64]:
 
 
 def _numbered(first: Ints, second: Ints) -> Ints:
-    """Number the distinct pairs of two columns from 0."""
+    """Number the distinct pairs of two columns from 0, in ascending order."""
     width = int(second.max()) + 1 if len(second) else 1
     numbers: Ints = np.unique(first * width + second, return_inverse=True)[1].astype(np.int64)
     return numbers

@@ -16,7 +16,7 @@ from corank.data.column_roles import ColumnChoice, ColumnRoles
 from corank.data.durable.compressed import is_stream, require_plausible_size
 from corank.data.durable.text import Source, open_text
 from corank.data.inputs import as_scores
-from corank.data.io.tables import ROWS_AT_ONCE, is_text, open_parquet, separator_of
+from corank.data.io.tables import BATCH_ROWS, is_text, open_parquet, separator_of
 from corank.data.rows import (
     category_columns,
     category_names,
@@ -132,7 +132,7 @@ def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Dataset:
         with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
             table = _ArrowTable(
                 path, file.schema_arrow, file.metadata.num_rows,
-                lambda names: reader.iter_batches(ROWS_AT_ONCE, columns=names),
+                lambda names: reader.iter_batches(BATCH_ROWS, columns=names),
                 lambda name: reader.read([name]).column(0),
             )  # fmt: skip
             if columns["features"] is None:
@@ -211,7 +211,7 @@ def read_csv(path: Source, **columns: Any) -> Dataset:
     for name in filter(None, (roles.qid, roles.docid, roles.judge)):
         trimmed = import_extra("pyarrow.compute", "frames").ascii_trim_whitespace(table.column(name))
         table = table.set_column(names.index(name), name, integers_of(trimmed) if name == roles.qid else trimmed)
-    blocks = lambda names: table.select(names).to_batches(max_chunksize=ROWS_AT_ONCE)  # noqa: E731
+    blocks = lambda names: table.select(names).to_batches(max_chunksize=BATCH_ROWS)  # noqa: E731
     return _collection(_ArrowTable(text, table.schema, table.num_rows, blocks, table.column), roles, groups)
 
 

@@ -32,8 +32,8 @@ from corank.data.durable.text import BARE_RETURN_MESSAGE, STANDARD_INPUT, Source
 from corank.data.io.letor_pieces import Fault, ParseResult, Piece, Pieces, cut_texts
 from corank.errors import InputError, warn
 
-LARGEST_ID = 2**31 - 1
-USUAL_ID = 1 << 24
+MAX_ID = 2**31 - 1
+MAX_USUAL_ID = 1 << 24
 """Largest feature id accepted without `n_features`: estimators allocate one weight per feature up to the largest."""
 DENSE_FROM = 0.25
 """Density from which layout "auto" chooses an array: up to twice the memory of CSR, but faster."""
@@ -91,7 +91,7 @@ class ReadPlan:
         width = n_features or pieces.largest_id
         dense = layout == "dense" or (layout == "auto" and n_values >= DENSE_FROM * n_rows * width)
         # an id above the limit cannot be stored in a dense array; the parser reports it
-        dense &= width <= (n_features or USUAL_ID)
+        dense &= width <= (n_features or MAX_USUAL_ID)
         return cls(n_rows, n_features, width, value_counts, dense, dtype, has_qid)
 
     def read(self, pieces: Pieces, unjudged: float | None, allocate: Allocate) -> Dataset:
@@ -99,7 +99,7 @@ class ReadPlan:
         sheet = self._sheet(allocate)
         rules = ParserSettings(
             width=self.width if self.dense else -1,
-            last_id=self.width if self.dense else self.n_features or USUAL_ID,
+            last_id=self.width if self.dense else self.n_features or MAX_USUAL_ID,
             qids=INTEGER_QID if self.has_qid else NO_QID,
             too_large=_too_large(self.dtype),
         )
@@ -134,7 +134,7 @@ class ReadPlan:
     def _sheet(self, allocate: Allocate) -> Sheet:
         n = self.n_rows
         n_values = int(self.value_counts.sum())
-        index = np.dtype(np.int32 if n_values <= LARGEST_ID else np.int64)
+        index = np.dtype(np.int32 if n_values <= MAX_ID else np.int64)
         shape = (n, self.width) if self.dense else (n_values,)
         try:
             values = allocate("values", shape, self.dtype)
@@ -208,8 +208,8 @@ def read_letor(
     allocate: allocates y and the arrays of X; by default in memory.
     """
     kind = as_precision(dtype, layout)
-    if n_features is not None and not 1 <= n_features <= LARGEST_ID:
-        raise InputError(f"n_features is {n_features}; pass an integer from 1 to {LARGEST_ID}.")
+    if n_features is not None and not 1 <= n_features <= MAX_ID:
+        raise InputError(f"n_features is {n_features}; pass an integer from 1 to {MAX_ID}.")
     sources = as_sources(path)
     pieces = Pieces.of([open_text(source) for source in sources], n_jobs)
     return ReadPlan.of(pieces, n_features, kind, layout).read(pieces, unjudged, allocate or in_memory)
@@ -249,7 +249,7 @@ def _reason(text: TextFile, at: int, code: int, n_features: int | None) -> str:
         return f"expected id:value, {shown}; give every row a query id, also the first, or none"
     name = result.partition(b":")[0]
     # isdigit of bytes: that of str also accepts other Unicode digits
-    if code in (codes.BAD_ID, codes.ID_RANGE) and name.isdigit() and int(name) > (n_features or USUAL_ID):
+    if code in (codes.BAD_ID, codes.ID_RANGE) and name.isdigit() and int(name) > (n_features or MAX_USUAL_ID):
         return _id_too_large(int(name), n_features)
     if code == codes.ID_ORDER:
         return f"expected feature ids from 1 in increasing order along the line, found {name.decode()}; sort the line"
@@ -263,10 +263,10 @@ def _reason(text: TextFile, at: int, code: int, n_features: int | None) -> str:
 def _id_too_large(feature: int, n_features: int | None) -> str:
     if n_features:
         return f"expected a feature id of at most n_features={n_features}, found {feature}; remove larger ids"
-    if feature > LARGEST_ID:
-        return f"expected a feature id of at most {LARGEST_ID}, found {feature}; number the features from 1"
+    if feature > MAX_ID:
+        return f"expected a feature id of at most {MAX_ID}, found {feature}; number the features from 1"
     return (
-        f"expected a feature id of at most {USUAL_ID}, found {feature}; if there are that many features, pass "
+        f"expected a feature id of at most {MAX_USUAL_ID}, found {feature}; if there are that many features, pass "
         "n_features="
     )
 

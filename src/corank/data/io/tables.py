@@ -40,7 +40,7 @@ from corank.parameters import Rule
 
 JSON = (".json", ".jsonl", ".ndjson")
 LINE_END = re.compile(r"\r\n|\r|\n")  # not str.splitlines: other Unicode line ends may occur inside a cell
-ROWS_AT_ONCE = 1 << 16
+BATCH_ROWS = 1 << 16
 
 # where a spreadsheet may begin a formula, with any number of apostrophes; full-width signs count too
 _FORMULA = re.compile(r"^'*(?=[=+\-@\t\r\n＝＋－＠])|(?<=[;\t\r\n])'*(?=[=+\-@＝＋－＠])")
@@ -287,7 +287,7 @@ def _parquet_table(path: str | os.PathLike[str]) -> Table:
         # dictionaries keep a text shared by many rows once, so that it is counted before it is repeated
         texts = [field.name for field in file.schema_arrow if is_text(field.type)]
         with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
-            for batch in reader.iter_batches(ROWS_AT_ONCE):
+            for batch in reader.iter_batches(BATCH_ROWS):
                 budget.take("bytes", sum(map(_text_bytes, batch.columns)), path)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
                     columns[name] += column.to_pylist()

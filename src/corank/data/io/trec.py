@@ -271,14 +271,21 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
             )
     keys = list(zip(run.qid, run.docids, strict=True))
     retrieved = set(keys)
-    if len(retrieved) < len(keys):
-        seen: set[tuple[Any, Any]] = set()
-        query, document = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    if (row := first_repeated(keys)) is not None:
+        query, document = keys[row]
         raise InputError(f"the run contains document {document!r} twice for query {query!r}; keep one.")
     y = np.array([grades.get(key, unjudged) for key in keys], dtype=np.float64)
     missed = [(query, grade) for (query, document), grade in grades.items() if (query, document) not in retrieved]
     missed_qid = np.array([query for query, _ in missed], dtype=object)
     return JudgedRun(y, run.scores, run.qid, run.docids, missed_qid, np.array([grade for _, grade in missed]))
+
+
+def first_repeated(keys: Sequence[Any]) -> int | None:
+    """Return the first position of a value that occurred before; None if all differ."""
+    if len(set(keys)) == len(keys):
+        return None
+    seen: set[Any] = set()
+    return next(i for i, key in enumerate(keys) if key in seen or seen.add(key))  # type: ignore[func-returns-value]
 
 
 def _names(values: ArrayLike, what: str) -> list[str]:

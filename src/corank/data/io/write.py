@@ -16,12 +16,12 @@ from corank._moved import old_parameters
 from corank.data.durable.atomic import atomic_file
 from corank.data.durable.compressed import write_text
 from corank.data.inputs import as_scores
-from corank.data.io.tables import ROWS_AT_ONCE, suffix_of
+from corank.data.io.tables import BATCH_ROWS, suffix_of
 from corank.data.queries import Queries
 from corank.data.rows import as_rows
 from corank.errors import InputError, import_extra
 
-LINES_AT_ONCE = 1000
+BATCH_LINES = 1000
 
 
 @old_parameters(unscored="unjudged")
@@ -96,15 +96,15 @@ def _tails(comments: Sequence[str] | NDArray[np.object_] | None, n_rows: int) ->
 
 def _dense_bodies(X: NDArray[Any]) -> Iterator[list[str]]:
     form = "".join(f" {k}:%s" for k in range(1, X.shape[1] + 1))
-    for begin in range(0, X.shape[0], LINES_AT_ONCE):
+    for begin in range(0, X.shape[0], BATCH_LINES):
         # numpy prints the shortest text that reads back to the same bits
-        texts = X[begin : begin + LINES_AT_ONCE].astype(np.str_).tolist()
+        texts = X[begin : begin + BATCH_LINES].astype(np.str_).tolist()
         yield [form % tuple(values) for values in texts]
 
 
 def _sparse_bodies(X: Any) -> Iterator[list[str]]:
-    for begin in range(0, X.shape[0], LINES_AT_ONCE):
-        starts = X.indptr[begin : begin + LINES_AT_ONCE + 1].tolist()
+    for begin in range(0, X.shape[0], BATCH_LINES):
+        starts = X.indptr[begin : begin + BATCH_LINES + 1].tolist()
         values = X.data[starts[0] : starts[-1]].astype(np.str_).tolist()
         ids = (X.indices[starts[0] : starts[-1]].astype(np.int64) + 1).tolist()
         pairs = [f" {k}:{value}" for k, value in zip(ids, values, strict=True)]
@@ -127,7 +127,7 @@ def write_parquet(
     names: names of the feature columns; f1, f2, ... by default.
     """
     parquet = import_extra("pyarrow.parquet", "frames")
-    tables = _tables(X, y, qid, docids, names)
+    tables = _tables(X, y, qid, docids, names=names)
     with atomic_file(path, overwrite=overwrite) as scratch, ExitStack() as closing:
         writer = None
         for table in tables:
@@ -136,18 +136,11 @@ def write_parquet(
 
 
 def write_csv(
-    path: str | os.PathLike[str],
-    X: Any,
-    y: ArrayLike,
-    qid: ArrayLike | None = None,
-    docids: ArrayLike | None = None,
-    *,
-    names: Sequence[str] | None = None,
-    overwrite: bool = False,
+    path: str | os.PathLike[str], *columns: Any, names: Sequence[str] | None = None, overwrite: bool = False
 ) -> None:
-    """Write dense rows atomically as CSV, or with tabs if the suffix is .tsv; an unjudged row has an empty label."""
+    """Write CSV, with tabs if the suffix is .tsv, as `write_parquet` does; an unjudged row has an empty label."""
     csv = import_extra("pyarrow.csv", "frames")
-    tables = _tables(X, y, qid, docids, names)
+    tables = _tables(*columns, names=names)
     options = csv.WriteOptions(delimiter="\t" if suffix_of(path) == ".tsv" else ",")
     with write_text(path, overwrite=overwrite) as stream, ExitStack() as closing:
         writer = None
@@ -157,7 +150,7 @@ def write_csv(
 
 
 def _tables(
-    X: Any, y: ArrayLike, qid: ArrayLike | None, docids: ArrayLike | None, names: Sequence[str] | None
+    X: Any, y: ArrayLike, qid: ArrayLike | None = None, docids: ArrayLike | None = None, *, names: Sequence[str] | None
 ) -> Iterator[Any]:
     """Check the arguments of `write_parquet`, and return blocks of rows as pyarrow tables."""
     arrow = import_extra("pyarrow", "frames")
@@ -181,8 +174,8 @@ def _tables(
         )
 
     def blocks() -> Iterator[Any]:
-        for begin in range(0, n, ROWS_AT_ONCE):
-            block = slice(begin, begin + ROWS_AT_ONCE)
+        for begin in range(0, n, BATCH_ROWS):
+            block = slice(begin, begin + BATCH_ROWS)
             parts = [arrow.array(column[block], from_pandas=name == "label") for name, column in columns.items()]
             parts += [arrow.array(np.ascontiguousarray(column)) for column in rows[block].T]
             yield arrow.Table.from_arrays(parts, names=[*columns, *names])
