@@ -35,6 +35,7 @@ from corank.data.durable.compressed import (
     write_text,
 )
 from corank.data.durable.text import Source, TextFile, open_text
+from corank.data.queries import is_missing
 from corank.errors import InputError, import_extra, reason, suggest_names
 from corank.parameters import Rule
 
@@ -96,10 +97,10 @@ class Table:
                 raise InputError(f"{self.name} has no column {name!r}{given}; {suggest_names(name, self.names)}.")
 
     def texts(self, column: str | None) -> list[str]:
-        """Return the texts of a column, without blanks around them; "" for nothing, and without a column."""
+        """Return the texts of a column, without blanks around them; "" for missing values, and without a column."""
         if column is None:
             return [""] * len(self)
-        return ["" if cell is None else plain_text(cell).strip() for cell in self.columns[column]]
+        return ["" if is_missing(cell) else plain_text(cell).strip() for cell in self.columns[column]]
 
     def numbers(self, column: str, rule: Rule | None = None) -> NDArray[np.float64]:
         """Return a column of numbers that a rule allows."""

@@ -106,6 +106,8 @@ def test_every_source_of_a_table_gives_the_same_columns(tmp_path):
         roles = table.roles()
         assert (roles.y, roles.qid, roles.docid) == ("grade", "query", "docid")
         assert table.find(("title", "docid")) == "docid"
+    gaps = read_table(pd.DataFrame({"a": [1.5, None], "b": pd.array(["x", None], dtype="string")}))
+    assert (gaps.texts("a"), gaps.texts("b"), gaps.texts(None)) == (["1.5", ""], ["x", ""], ["", ""])
     with pytest.raises(InputError, match="line 3: grade"):
         read_table(tmp_path / "t.csv").numbers("grade", number(1.0))
     for wrong in (7, [1, 2], {"a": [1], "b": []}):
