@@ -242,7 +242,7 @@ WRITING = {
     "corank/cli/leaderboard.py", "corank/cli/learn/cheap.py",
 "corank/cli/learn/rank.py",
     "corank/cli/learn/scoring.py", "corank/comparison/report.py",
-    "corank/comparison/study.py", "corank/comparison/study_report.py", "corank/comparison/workers.py",
+    "corank/comparison/study.py", "corank/comparison/outcomes.py",
     "corank/data/durable/files.py",
     "corank/data/io/click_files.py", "corank/data/durable/compressed.py", "corank/data/io/judgement_formats.py",
     "corank/data/io/letor_writer.py", "corank/data/io/store_header.py", "corank/data/io/table_text.py",
@@ -250,8 +250,8 @@ WRITING = {
     "corank/deploy/export/export.py", "corank/deploy/persist/files.py",
     "corank/models/fusion/definition.py",
     "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/history.py", "corank_lab/cli/demo.py",
-    "corank_lab/cli/screening/results.py", "corank_lab/cli/serve.py",
-    "corank_lab/preferences/ranking.py", "corank_lab/records/writer.py",
+    "corank_lab/cli/prefer.py", "corank_lab/cli/screening/results.py", "corank_lab/cli/serve.py",
+    "corank_lab/records/writer.py",
     "corank_lab/screening/report.py", "corank_lab/screening/simulate.py",
 }  # fmt: skip
 

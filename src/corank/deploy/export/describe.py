@@ -40,7 +40,7 @@ from corank.deploy.export.scorers import (
 )
 from corank.errors import InputError, suggest_names, warn
 from corank.models.auto import AutoRanker
-from corank.models.gp.ep.process import ProcessMixture, ProcessRanker
+from corank.models.gp.process import ProcessMixture, ProcessRanker
 from corank.models.lambdarank import LambdaRank
 from corank.models.linear.base import LinearDescent
 from corank.models.linear.ranksvm import RankSVM
@@ -210,6 +210,11 @@ def _by_query(step: str, instead: str) -> InputError:
 
 def _lambdarank(model: LambdaRank) -> Scorer:
     if hasattr(model, "trees_"):
+        if model.trees_.groups is not None:
+            raise InputError(
+                "the trees split columns of categories into sets, which no target has; fit with "
+                "tree_params={'categorical_feature': ''}, which splits one category at a time."
+            )
         return TreeScorer(model.trees_)
     if hasattr(model, "layer_coefs_"):
         return PerceptronScorer(
