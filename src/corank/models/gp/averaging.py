@@ -36,7 +36,7 @@ from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.models.gp.hyper import Evidence, EvidenceOf, maximise, nodes
 from corank.models.gp.prior import DistinctRows, exact_columns, graph_columns
-from corank.models.gp.propagation import RANK_WHILE_LEARNING, Approximation, propagate
+from corank.models.gp.propagation import RANK_WHILE_LEARNING, Approximation, resume
 from corank.models.gp.sites import Sites
 
 Floats = NDArray[np.float64]
@@ -110,18 +110,6 @@ def _pairs_of_query(data: RankingData, q: int, numbers: Integers) -> Integers:
     return np.concatenate(pairs)
 
 
-def settle(
-    R: Floats, sites: Sites, precision: Floats | None, start: Start | None, tol: float = _TOLERANCE
-) -> Approximation:
-    """Run expectation propagation as accurately as learning needs, from the sites of a similar problem if given."""
-    options: dict[str, Any] = {"precision": precision, "tol": tol, "quiet": True}
-    if start is not None:
-        approximation = propagate(R, sites, start=start, max_sweeps=_WARM_SWEEPS, **options)
-        if approximation.gap <= tol:
-            return approximation
-    return propagate(R, sites, **options)
-
-
 def start_of(approximation: Approximation) -> Start | None:
     """τ and ν to start a similar problem from; None if they did not converge."""
     return (approximation.tau, approximation.nu) if approximation.gap <= _TOLERANCE else None
@@ -145,7 +133,7 @@ class Preferences:
             R, sites, _ = exact_columns(K, self.view, sites, RANK_WHILE_LEARNING)
         else:
             R, precision, _ = graph_columns(K, self.L)
-        result = settle(R, sites, precision, self.start, self.tol)
+        result = resume(R, sites, self.start, precision=precision, tol=self.tol, warm_sweeps=_WARM_SWEEPS, quiet=True)
         self.start = start_of(result)
         of_sigma = 2.0 * float(result.noise_gradient @ sites.noise)
         return Evidence(
@@ -340,7 +328,7 @@ def candidates(grid: Grid, answers: Sites, L: Any) -> tuple[list[Candidate], int
     def evidence(point: Point, start: Start | None) -> Approximation:
         R, sites, precision = columns(*point[:2])
         sites = replace(sites, noise=np.full(len(sites), 2.0 * grid.noise(point) ** 2))
-        return settle(R, sites, precision, start)
+        return resume(R, sites, start, precision=precision, tol=_TOLERANCE, warm_sweeps=_WARM_SWEEPS, quiet=True)
 
     n_calls, i, step = 0, grid.start(), 1.0
     while True:
