@@ -201,8 +201,8 @@ class CollaborativePosterior(RatingsRanker):
         # a precomputed kernel has no k(x, x) of new items: assume the mean of the others
         has_no_diagonal = is_precomputed(self.kernel_)
         diagonal = np.full(len(k), np.diagonal(gram).mean()) if has_no_diagonal else self.kernel_.diag(rows)
-        own = with_levels(diagonal, gram, self.start)
-        residual_var = self.first_var_ * np.maximum(own - np.sum(k.T * C, axis=0), 0.0)
+        prior_var = with_levels(diagonal, gram, self.start)
+        residual_var = self.first_var_ * np.maximum(prior_var - np.sum(k.T * C, axis=0), 0.0)
         mean, var = np.empty((len(user_indices), len(k))), np.empty((len(user_indices), len(k)))
         for i, user in enumerate(user_indices):
             f, of_items = posteriors.combined(user, C)

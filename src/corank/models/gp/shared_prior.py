@@ -163,17 +163,17 @@ def learn_shared(model: Any, ratings: Any, users: Ids, rows: Any, view: View | N
         population = replace(population, noise=float(np.exp(np.log(own_noise).mean())))
         likelihood = likelihood.updated(fits)
     every_item = population.extended(first, rated)
-    kept: dict[str, Any] = {}
+    optional: dict[str, Any] = {}
     if isinstance(likelihood, OrdinalLikelihood):
         free = [user.free for user in fits if user.free is not None]
-        kept |= {
+        optional |= {
             "threshold_prior": likelihood.threshold_prior,
             "user_thresholds": np.array([thresholds_of(of_user) for of_user in free]),
         }
     if len(own_noise):
-        kept["user_sigmas"] = np.sqrt(own_noise)
+        optional["user_sigmas"] = np.sqrt(own_noise)
     if view is not None:
-        kept |= {"basis": basis, "kernel": view.kernel, "item_gram": gram, "feature_scale": factors_of(rows)}
+        optional |= {"basis": basis, "kernel": view.kernel, "item_gram": gram, "feature_scale": factors_of(rows)}
     return FittedCollaborativeGP(
         users=users, ratings=ratings, levels=levels, level=0.0, item_means=every_item.mean,
         item_covariance=every_item.covariance, sigma=float(population.noise**0.5),
@@ -181,7 +181,7 @@ def learn_shared(model: Any, ratings: Any, users: Ids, rows: Any, view: View | N
         log_evidence=float(sum(user.log_evidence for user in fits)), evidence_trace=np.array(trace),
         n_iter=len(trace) - 1, first_mean=float(first.mean[0]),
         first_var=float(np.diagonal(first.covariance).mean()),
-        user_scales=np.array([user.scale for user in fits]), **kept,
+        user_scales=np.array([user.scale for user in fits]), **optional,
     )  # fmt: skip
 
 
