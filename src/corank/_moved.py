@@ -57,6 +57,7 @@ IN_FOLDERS = {
 """Names of folders that were changed."""
 
 _GONE = {
+    "INTERLEAVINGS Interleaving PairwisePreference Probabilistic": "use corank.clicks.TeamDraft",
     "DBGD MGD Duel": "it is in experiments/clicks of the repository; use corank.PDGD",
     "ManyCoPursuits ManyPursuits fit_many fit_many_views": "it is in experiments/ranking_pursuit of the repository",
     "Coefficient PathPoint QueryValue ReliabilityPoint TradeOffPoint": "use corank.explain, or corank card",

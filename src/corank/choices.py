@@ -34,4 +34,4 @@ PAIR_STRATEGIES = {
     "bald": "Largest mutual information of the answer and f",
     "random": "Random pairs",
 }
-"""Strategies of `corank.models.gp.preference.questions`."""
+"""Strategies of `corank.models.gp.questions`."""

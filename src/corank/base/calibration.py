@@ -42,9 +42,9 @@ from corank.base.base import Ranker
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.data.inputs import as_numbers, as_scores
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
+from corank.data.splits import QueryKFold
 from corank.errors import InputError, import_extra
 from corank.fitted import Predictions, Relations, Shapes
 from corank.parameters import Rules, boolean, check_values, having, integer, is_integer, items, one_of

@@ -19,8 +19,7 @@ from corank.errors import InputError
 def targets() -> str:
     """Return the names of the targets of models and fusions, for help."""
     import_scikit_learn()
-    from corank.deploy.export import TARGETS
-    from corank.deploy.export.fusion import FUSION_TARGETS
+    from corank.deploy.export import FUSION_TARGETS, TARGETS
 
     return ", ".join(dict.fromkeys([*TARGETS, *FUSION_TARGETS]))
 

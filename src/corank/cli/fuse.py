@@ -265,7 +265,7 @@ def rank_runs(model: Path, paths: list[Path], output: Path | None, tag: str, *, 
     """Apply a fusion to new lists, and write a TREC run."""
     import sys
 
-    from corank.data.io.compressed import is_stream, require_text_place
+    from corank.data.durable.compressed import is_stream, require_text_place
     from corank.data.io.runs import read_runs
     from corank.data.io.trec import run_lines, write_run
     from corank.models.fusion import load_fusion
@@ -296,7 +296,7 @@ def suggest_documents(
     """Choose documents to judge for a fusion, and write them with the reason and the probability of each."""
     import numpy as np
 
-    from corank.data.io.compressed import STANDARD, is_stream, write_text
+    from corank.data.durable.compressed import STANDARD, is_stream, write_text
     from corank.data.io.table_text import csv_text
     from corank.models.fusion import load_fusion
     from corank.models.fusion.lists import RetrievedLists

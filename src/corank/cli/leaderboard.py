@@ -64,8 +64,8 @@ def leaderboard(
     """Rank items from votes: scores with intervals, sets of ranks, win probabilities, judges, next votes."""
     from corank.cli.imports import import_scikit_learn
     from corank.data.durable.atomic import atomic_file, require_place
+    from corank.data.durable.text import require_exists
     from corank.data.io.table_text import csv_text
-    from corank.data.io.text import require_exists
     from corank.errors import InputError
 
     if fail_if_worse is not None and fail_if_worse[0] == fail_if_worse[1]:

@@ -74,7 +74,7 @@ def suggest(
     """Suggest what to judge next: rows, pairs for a preference model, documents for a fusion or an evaluation."""
     from corank.cli.learn.models import last_step, load_ranker
     from corank.cli.rows import read_rows, row_names
-    from corank.data.io.compressed import require_text_place
+    from corank.data.durable.compressed import require_text_place
     from corank.data.routing import columns_were_checked
     from corank.models.gp import PreferenceGP
 

@@ -35,7 +35,7 @@ from corank._version import __version__
 from corank.comparison.methods import METHODS, LightGBM, Method, Settings, TrainingPart
 from corank.comparison.problem import ComparisonProblem
 from corank.data.columns import MissingValues
-from corank.data.durable.json_lines import JsonLines
+from corank.data.durable.files import JsonLines
 from corank.data.queries import Queries
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import has_missing

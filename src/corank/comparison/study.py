@@ -27,9 +27,8 @@ from corank.comparison.outcomes import CurvePoint, DataSummary, MethodOutcome, S
 from corank.comparison.problem import ComparisonProblem, InputRows, make_problem
 from corank.comparison.runner import PROBLEM, FoldTask, ResultLog, TaskRunner, WorkerPool
 from corank.core.threads import n_threads
-from corank.data.durable.atomic import atomic_file, explain_write_errors
-from corank.data.durable.regular import read_regular
-from corank.data.durable.scratch import scratch_folder
+from corank.data.durable.atomic import atomic_file, explain_write_errors, scratch_folder
+from corank.data.durable.files import read_regular
 from corank.data.rows import encode_like
 from corank.deploy.persist import load
 from corank.errors import InputError

@@ -11,6 +11,7 @@ from corank.deploy.export.describe import describe as describe
 from corank.deploy.export.export import ExportedFiles as ExportedFiles
 from corank.deploy.export.export import Verification as Verification
 from corank.deploy.export.export import export_model as export_model
+from corank.deploy.export.fusion import export_fusion as export_fusion
 from corank.deploy.export.pyterrier import pyterrier_ranker as pyterrier_ranker
 from corank.deploy.export.target import TARGETS as TARGETS
 from corank.deploy.persist.files import load as load

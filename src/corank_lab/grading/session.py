@@ -27,7 +27,7 @@ ORDERS = {
 }  # fmt: skip
 """Orders of documents."""
 N_AHEAD = 200  # number of documents that the model chooses ahead
-MAX_LIST = 50  # largest number of documents of a result list; the following ones are in further lists
+MAX_LIST = 50  # largest number of documents of a result list on a page
 
 
 class Open(NamedTuple):
@@ -48,6 +48,7 @@ class GradingSession:
     depth: Number of first documents of each query that are graded; 0 means all.
     overlap: Number of judges who grade a document of the shared part.
     shared: Share of documents that `overlap` judges grade.
+    list_size: Largest number of documents of a query that a judge gets together; the others are in further lists.
 
     judges: Last answer of each judge about each document.
     settled: Grades that were fixed.
@@ -56,10 +57,10 @@ class GradingSession:
     >>> from corank_lab.grading.task import GradingEntry
     >>> task = GradingTask([GradingQuery("q1", "tea")], [GradingDocument(0, "a"), GradingDocument(0, "b")])
     >>> session = GradingSession(task)
-    >>> [task.documents[item.number].id for item in session.open_for("ann")]
+    >>> [task.documents[item.number].id for (item,) in session.open_lists("ann")]
     ['a', 'b']
     >>> session.add("ann", GradingEntry("grade", "q1", "a", "2"))
-    >>> [task.documents[item.number].id for item in session.open_for("bob")], session.final().tolist()
+    >>> [task.documents[item.number].id for (item,) in session.open_lists("bob")], session.final().tolist()
     (['b'], [2.0, nan])
     """
 
@@ -72,6 +73,7 @@ class GradingSession:
         depth: int = 0,
         overlap: int = 1,
         shared: float = 1.0,
+        list_size: int = 1,
     ) -> None:
         if order not in ORDERS:
             raise InputError(f"order is {order!r}; pass one of {', '.join(ORDERS)}.")
@@ -87,7 +89,7 @@ class GradingSession:
         self._needed = np.where(wanted, np.where(hashes < shared, max(overlap, 1), 1), 0)
         self._static = np.lexsort([rank, query]) if order == "query" else np.lexsort([query, rank])
         # lists are numbered in the order in which judges get them
-        block = rank // MAX_LIST
+        block = rank // list_size
         self._rank = rank
         self._list = query * (1 + block.max()) + block if order == "query" else block * len(task.queries) + query
         self._ahead: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -133,15 +135,15 @@ class GradingSession:
         mine = self.judges.get(judge, {})
         return [(number, mine[number]) for number in order if number in mine]
 
-    def open_for(self, judge: str, most: int = 60) -> list[Open]:
-        """Return the documents that a judge may get next, the best first."""
-        slots, free, later = self._open(judge)
-        result = list(dict.fromkeys(free[: 2 * most].tolist()))[:most] or later[:most]
-        return [Open(number, int(slots[number])) for number in result]
-
     def open_lists(self, judge: str, most: int = 60) -> list[list[Open]]:
-        """Return the result lists in which a judge may grade documents, the best first."""
-        slots, free, later = self._open(judge)
+        """Return the lists of documents that a judge may get next, the best first, and at last what was put aside."""
+        mine = self.judges.get(judge, {})
+        slots = self._needed - self._done
+        is_mine = np.zeros(len(slots), dtype=bool)
+        is_mine[list(mine)] = True
+        order = np.concatenate([self._ahead, self._static])
+        free = order[(slots[order] > 0) & ~is_mine[order]]
+        later = [number for number, item in mine.items() if item.action == "later" and slots[number] > 0]
         lists = self._list[free]
         first = dict.fromkeys(lists.tolist() if len(self._ahead) else np.unique(lists).tolist())
         chosen = list(first | dict.fromkeys(self._list[later].tolist()))[:most]
@@ -166,20 +168,6 @@ class GradingSession:
         if self.order != "model":  # the next one of the file, then the first again
             lists = dict(sorted(lists.items(), key=lambda item: (item[0] < here, item[0])))
         return next(iter(lists.values()), [])
-
-    def _open(self, judge: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
-        """Return free places of all documents, open documents, the best first, and those that the judge put aside."""
-        mine = self.judges.get(judge, {})
-        slots = self._needed - self._done
-        is_mine = np.zeros(len(slots), dtype=bool)
-        is_mine[list(mine)] = True
-        order = self._static
-        if len(self._ahead):
-            order = np.concatenate([self._ahead, order])
-        free = order[(slots[order] > 0) & ~is_mine[order]]
-        # the oldest first
-        later = [number for number, item in mine.items() if item.action == "later" and slots[number] > 0]
-        return slots, free, later
 
     def suggest(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
         """Choose the documents to grade next with a model of the grades so far; may take seconds."""
@@ -277,11 +265,6 @@ def _hash(key: str) -> float:
 def _counts(judgement: Judgement | None) -> int:
     """Whether an answer fills one of the places of a document."""
     return int(judgement is not None and judgement.action in ("grade", "unrateable"))
-
-
-def judges_in_order(session: GradingSession) -> Sequence[str]:
-    """Return the judges who gave grades, by name."""
-    return sorted(judge for judge, mine in session.judges.items() if mine)
 
 
 RESAMPLES = 1000

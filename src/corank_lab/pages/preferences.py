@@ -10,7 +10,6 @@ from math import log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corank.data import Items, Votes, csv_text, has_votes, read_items, read_votes
 from corank.errors import InputError
@@ -30,7 +29,6 @@ from corank_lab.preferences.answers import (
 from corank_lab.preferences.ranking import agreement, judge_reliability
 from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, PreferenceFit, PreferenceSession
 
-Floats = NDArray[np.float64]
 ACTIONS = PreferenceEntry.ACTIONS[:-1]
 MAX_VOTES = 100_000
 """Largest number of votes of a file; `corank leaderboard` takes more."""
@@ -180,7 +178,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         """Return the answers of a judge, the newest first."""
         names = self.items.names
         with self.lock:
-            kept = list(self.session.answers_of(judge).kept)
+            answers = list(self.session.answers_of(judge).answers)
             times = {
                 frozenset((entry.left, entry.right)): answer.time for answer, entry in self.log if answer.judge == judge
             }
@@ -192,7 +190,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
                 "item": pair_key(question),
                 "text": f"{names[question.left]} {names[question.right]}",
             }
-            for action, question in reversed(kept)
+            for action, question in reversed(answers)
         ]  # fmt: skip
 
     def progress(self, judge: str) -> dict[str, Any]:
@@ -207,7 +205,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             model = self.session.model
             n_answers = sum(map(len, self.session.pairwise().values()))
             reliability = judge_reliability(self.session.judges)
-            actions = Counter(action for item in self.session.judges.values() for action, _ in item.kept)
+            actions = Counter(action for item in self.session.judges.values() for action, _ in item.answers)
             wins = self.session.wins() if len(self.items) <= 30 else None
             same, both = agreement({judge: item.pairwise for judge, item in self.session.judges.items()})
         order, ticks = ([], []) if model is None else self._rows(model)
@@ -220,7 +218,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             "is_behind": model is not None and model.n_answers < n_answers,
             "is_precise": model is not None and model.is_precise,
             "next_gain": model.gain(model.best) / log(2) if model is not None and model.best is not None else None,
-            "reliability": {item.judge: item for item in reliability},
+            "reliability": reliability,
             "weights": {} if model is None else model.weights,
             "same": same, "both": both,
             "wins": None if wins is None or not order else self._matrix(wins, [row["number"] for row in order]),
@@ -249,8 +247,8 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             self.session.model = model
 
     def _before(self, judge: str, pair: Pair) -> tuple[str, Question] | None:
-        kept = self.session.answers_of(judge).kept
-        return next((item for item in reversed(kept) if set(item[1][:2]) == set(pair)), None)
+        answers = self.session.answers_of(judge).answers
+        return next((item for item in reversed(answers) if set(item[1][:2]) == set(pair)), None)
 
     def _number(self, text: str | None) -> int:
         if text is None or not re.fullmatch("[0-9]{1,9}", text) or int(text) >= len(self.items):
@@ -272,7 +270,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         ranks = [str(rank) for rank in range(1, len(order) + 1)]
         if model.board is not None:
             ranks = [str(best) if best == worst else f"{best}–{worst}" for best, worst in model.board.ranks_.tolist()]
-        low, high = self._intervals(model)
+        low, high = model.intervals
         margin = 0.04 * float(high.max() - low.min()) + 1e-9
         axis = Axis(float(low.min()) - margin, float(high.max()) + margin)
 
@@ -289,13 +287,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         ]  # fmt: skip
         return rows, [(place(value), label) for value, label in axis.ticks(4)]
 
-    def _intervals(self, model: PreferenceFit) -> tuple[Floats, Floats]:
-        """Return the ends of the 95 % intervals, in the order of the ranking."""
-        if model.board is not None:
-            return model.board.lower_, model.board.upper_
-        score, std = model.ranking.score[model.ranking.order], model.ranking.std[model.ranking.order]
-        return score - 1.96 * std, score + 1.96 * std
-
     def _matrix(self, wins: np.ndarray[Any, Any], order: Sequence[int]) -> list[dict[str, Any]]:
         return [
             {
@@ -311,14 +302,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             model = self.session.model
         if model is None:
             raise InputError("there are no answers yet; answer some questions first.")
-        if model.board is not None:
-            return csv_text(model.board.rows())
-        rows: list[list[object]] = [["rank", "name", "score", "std", "low", "high"]]
-        ends = zip(model.ranking.order.tolist(), *self._intervals(model), strict=True)
-        for rank, (i, low, high) in enumerate(ends, 1):
-            values = (model.ranking.score[i], model.ranking.std[i], low, high)
-            rows.append([rank, self.items.names[i], *(f"{value:.6g}" for value in values)])
-        return csv_text(rows)
+        return csv_text(model.table(self.items))
 
     def _pairs(self) -> str:
         rows: list[list[object]] = [["number", "time", "judge", "left", "right", "answer", "chosen_by"]]

@@ -67,7 +67,7 @@ class PreferenceAnswers:
 
     def __init__(self, items: Items, entries: Iterable[PreferenceEntry] = ()) -> None:
         self._items = items
-        self._kept: list[tuple[str, Question]] = []
+        self.answers: list[tuple[str, Question]] = []  # actions and questions that were not withdrawn
         self.n_entries = 0
         for entry in entries:
             self.add(entry)
@@ -76,8 +76,8 @@ class PreferenceAnswers:
         """Apply one entry."""
         self.n_entries += 1
         if entry.action == "undo":
-            if self._kept:
-                self._kept.pop()
+            if self.answers:
+                self.answers.pop()
             return
         number = self._items.number
         for name in (entry.left, entry.right):
@@ -88,42 +88,37 @@ class PreferenceAnswers:
             raise InputError(f"{where}an answer compares {entry.left!r} with itself; remove this line.")
         question = Question(number[entry.left], number[entry.right], entry.by)
         if entry.by == "change":
-            before = [i for i, (_, item) in enumerate(self._kept) if _pair(item) == _pair(question)]
+            before = [i for i, (_, item) in enumerate(self.answers) if _pair(item) == _pair(question)]
             if before:
-                question = question._replace(chosen_by=self._kept[before[-1]][1].chosen_by)
-                del self._kept[before[-1]]
-        self._kept.append((entry.action, question))
+                question = question._replace(chosen_by=self.answers[before[-1]][1].chosen_by)
+                del self.answers[before[-1]]
+        self.answers.append((entry.action, question))
 
     @property
     def last(self) -> Question | None:
         """The question that was answered or skipped last."""
-        return self._kept[-1][1] if self._kept else None
+        return self.answers[-1][1] if self.answers else None
 
     @property
     def pairwise(self) -> list[PairwiseAnswer]:
         """The answers, in the order of answering."""
-        return [_answer(action, question) for action, question in self._kept if action != "skip"]
+        return [_answer(action, question) for action, question in self.answers if action != "skip"]
 
     @property
     def asked(self) -> list[tuple[int, int]]:
         """Pairs that were answered or skipped, each once."""
-        return list(dict.fromkeys(_pair(question) for _, question in self._kept))
-
-    @property
-    def kept(self) -> Sequence[tuple[str, Question]]:
-        """Actions and questions that were not withdrawn, in the order of answering."""
-        return self._kept
+        return list(dict.fromkeys(_pair(question) for _, question in self.answers))
 
     @property
     def n_skipped(self) -> int:
         """Number of skipped questions."""
-        return sum(action == "skip" for action, _ in self._kept)
+        return sum(action == "skip" for action, _ in self.answers)
 
     @property
     def repeatable(self) -> list[tuple[int, int]]:
         """Pairs that were asked once, answered, and not recently."""
-        times = Counter(_pair(question) for _, question in self._kept)
-        earlier = self._kept[: max(len(self._kept) - _APART, 0)]
+        times = Counter(_pair(question) for _, question in self.answers)
+        earlier = self.answers[: max(len(self.answers) - _APART, 0)]
         return [_pair(question) for action, question in earlier if action != "skip" and times[_pair(question)] == 1]
 
     @property
@@ -131,7 +126,7 @@ class PreferenceAnswers:
         """For each repeated question, whether it was answered as before."""
         before: dict[tuple[int, int], int] = {}
         is_same = []
-        for action, question in self._kept:
+        for action, question in self.answers:
             if action == "skip":
                 continue
             pair, answer = _pair(question), _answer(action, question)

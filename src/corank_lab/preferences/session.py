@@ -48,6 +48,7 @@ _RULES = {
     "tol": number(0), "random_state": integer(0),
 }  # fmt: skip
 Pair = tuple[int, int]
+Floats = NDArray[np.float64]
 Answers = Mapping[str, Sequence[PairwiseAnswer]]
 
 
@@ -96,6 +97,28 @@ class PreferenceFit:
     def weights(self) -> dict[str, float]:
         """Weight of each judge, from 0 (answers at random) to 1; empty for a single judge."""
         return {} if self.judges is None else dict(zip(self.names, self.judges.weights.tolist(), strict=True))
+
+    @property
+    def intervals(self) -> tuple[Floats, Floats]:
+        """The ends of the 95 % intervals of the scores, in the order of the ranking."""
+        if self.board is not None:
+            return self.board.lower_, self.board.upper_
+        score, std = self.ranking.score[self.ranking.order], self.ranking.std[self.ranking.order]
+        return score - 1.96 * std, score + 1.96 * std
+
+    def table(self, items: Items) -> list[list[object]]:
+        """Return a row for each item, the best first, below a header; of several judges also the score of each."""
+        if self.board is not None:
+            return list(self.board.rows())
+        ranking, of_judge = self.ranking, []
+        if self.judges is not None:
+            of_judge = [Ranking.of(self.judges.of(number)).score for number in range(len(self.names))]
+        header = ["rank", "name", "score", "std", "low", "high", *(f"score_{judge}" for judge in self.names)]
+        rows: list[list[object]] = [[*header]]
+        for rank, (i, low, high) in enumerate(zip(ranking.order.tolist(), *self.intervals, strict=True), 1):
+            values = (ranking.score[i], ranking.std[i], low, high, *(score[i] for score in of_judge))
+            rows.append([rank, items.names[i], *(f"{value:.6g}" for value in values)])
+        return rows
 
     @property
     def is_precise(self) -> bool:

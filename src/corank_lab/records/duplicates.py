@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from rapidfuzz import fuzz, process
 
 from corank.errors import InputError
 from corank_lab.records.evidence import ComparedRecord, Match, compare, contradict, entry_of, make_entries
-from corank_lab.records.records import Records, without_collection
+from corank_lab.records.records import ComputedSequence, Records, without_collection
 
 MAX_VERSIONS = 100
 """Number of different versions of a work up to which groups are merged; more are hardly one work."""
@@ -146,7 +146,9 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
     for first, *others in _same_rows(records, entries, order):
         rest = [i for i in others if {first, i} not in joined and not contradict(entries[first], entries[i])]
         pairs += [DuplicatePair(first, i, *SAME_ROW) for i in rest]
-    return _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
+    groups = _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
+    entries_later, order_later = _computed_later(records)
+    return replace(groups, _entries=entries_later, _order=order_later)
 
 
 def _same_rows(records: Records, entries: Sequence[ComparedRecord], order: Sequence[int]) -> Iterable[list[int]]:
@@ -162,22 +164,14 @@ def _same_rows(records: Records, entries: Sequence[ComparedRecord], order: Seque
 def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> DuplicateGroups:
     """Make groups of pairs that were found before, without comparing the records again."""
     result = tuple(DuplicatePair(*pair) for pair in pairs)
-    entries = _Computed(len(records), lambda index: entry_of(records, index))
-    order = _Computed(len(records), lambda i: (*_content(records, i), i))  # sorts as the places of `_order` do
-    return _grouped(result, entries, order, frozenset(), frozenset())
+    return _grouped(result, *_computed_later(records), frozenset(), frozenset())
 
 
-class _Computed(Sequence[Any]):
-    """Values that are computed when they are needed: most records have no duplicates."""
-
-    def __init__(self, n: int, compute: Callable[[int], Any]) -> None:
-        self._n, self._compute = n, cache(compute)
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._compute(at)
+def _computed_later(records: Records) -> tuple[ComputedSequence[ComparedRecord], ComputedSequence[Any]]:
+    """Entries and order that are computed when they are needed: most records have no duplicates."""
+    n = len(records)
+    order = ComputedSequence(n, lambda i: (*_content(records, i), i))  # sorts as the places of `_order` do
+    return ComputedSequence(n, lambda i: entry_of(records, i)), order
 
 
 def _order(records: Records) -> list[int]:

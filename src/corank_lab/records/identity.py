@@ -260,7 +260,7 @@ GENERIC = word_set(
 """Words of titles that many works share, such as an introduction or a letter to the editor."""
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=20_000)
 def comparable_title(text: str) -> str:
     """
     Return the words of a title as they are compared: Greek letters by name, type II as type 2, without a language.
@@ -291,7 +291,7 @@ def numbers_differ(this: str, other: str) -> bool:
     return _numbers(this) != _numbers(other)
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=20_000)
 def _numbers(title: str) -> tuple[str, ...]:
     result = [item.lstrip("0") or "0" for item in _DIGITS.findall(title)]
     result += [_COUNTS[word] for word in title.split() if word in _COUNTS]

@@ -30,7 +30,15 @@ from corank_lab.records.columns import (
     normalise_name,
     settle,
 )
-from corank_lab.records.documents import is_load_file, is_mail, load_folder, parse_load_file, parse_mail
+from corank_lab.records.documents import (
+    LOAD_FORMAT,
+    add_images,
+    is_load_file,
+    is_mail,
+    load_folder,
+    parse_load_file,
+    parse_mail,
+)
 from corank_lab.records.identity import fingerprint, normalise_doi, normalise_pmid
 from corank_lab.records.nested import parse_json, parse_xml
 from corank_lab.records.parsed import (
@@ -321,6 +329,8 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
             loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
             parsed, sha256, name = parse_file(loaded), loaded.sha256, loaded.name
             del loaded  # the content
+            if parsed.format == LOAD_FORMAT:
+                parsed = add_images(parsed, path)
             present = {field: column for field, column in named.items() if column in parsed.columns}
             seen |= dict.fromkeys(parsed.columns)
             result, remarks = interpret(parsed, name, source, present)

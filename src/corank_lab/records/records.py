@@ -6,12 +6,12 @@ import gc
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from corank_lab.records.identity import fingerprint, normalise_doi
 if TYPE_CHECKING:
     from corank_lab.records.duplicates import DuplicateGroups
 
+T = TypeVar("T")
 
 REVIEW = "Donners_2021.jsonl"
 REVIEW_CITATION = (
@@ -60,6 +61,21 @@ class RecordSource:
     format: str  # what was recognised, such as ``"RIS"``
     n_records: int  # number of records in it
     remarks: tuple[str, ...] = ()  # what was assumed, one sentence each, such as the encoding
+
+
+class ComputedSequence(Sequence[T]):
+    """Values that are computed when they are first needed, since few of them are."""
+
+    def __init__(self, n: int, compute: Callable[[int], T]) -> None:
+        self._n, self._compute = n, cache(compute)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, at: Any) -> Any:
+        if not 0 <= at < self._n:
+            raise IndexError(at)
+        return self._compute(at)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,9 +148,9 @@ class Records:
         return {item: i for i, item in enumerate(self.ids)}
 
     @cached_property
-    def keys(self) -> list[tuple[str, ...]]:
+    def keys(self) -> Sequence[tuple[str, ...]]:
         """Keys of each record, the most reliable first; see `corank_lab.records.identity`."""
-        return [self._keys(i) for i in range(len(self))]
+        return ComputedSequence(len(self), self._keys)
 
     def _keys(self, at: int) -> tuple[str, ...]:
         item = self.details[at]

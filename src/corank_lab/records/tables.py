@@ -47,10 +47,10 @@ def parse_table(text: str, name: str) -> ParsedFile:
         text = LINE_END.split(text, maxsplit=1)[-1]
     separator = declared[1] if declared else _separator(text)
     remarks = []
-    rows, error = _rows(text, separator, name, strict=True)
+    rows, error = read_rows(text, separator, name, strict=True)
     if error and (separator == "\t" or "end of data" not in error[1]):
         # exports separated by tabs do not quote; others may leave a quote inside a quoted cell
-        rows, _ = _rows(text, separator, name, strict=False)
+        rows, _ = read_rows(text, separator, name, strict=False)
         remarks.append(f"Quotes do not follow the rules of CSV (line {error[0]}: {error[1]}); check the cells there.")
     elif error:
         raise InputError(f"{name}, line {error[0]}: {error[1]}; write CSV with quoted cells.")
@@ -134,14 +134,16 @@ def _separator(text: str) -> str:
     first = next((line for line in LINE_END.split(text[:300_000]) if line.strip()), "")
     scores = {}
     for separator in SEPARATORS:
-        rows = [row for _, row in _rows(head, separator, "", strict=False)[0]]
+        rows = [row for _, row in read_rows(head, separator, "", strict=False)[0]]
         i = find_header(rows)
         known = 0 if i is None else sum(bool(fields_of(cell)) for cell in rows[i])
         scores[separator] = (known, separator == separator_of(first, "".join(SEPARATORS)))
     return max(scores, key=lambda item: scores[item])
 
 
-def _rows(text: str, separator: str, name: str, *, strict: bool) -> tuple[list[NumberedRow], tuple[int, str] | None]:
+def read_rows(
+    text: str, separator: str, name: str, *, strict: bool
+) -> tuple[list[NumberedRow], tuple[int, str] | None]:
     """Return the rows and the first error with its line, if any; a lenient reader does not treat quotes behind tabs."""
     quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" and not strict else csv.QUOTE_MINIMAL
     limit = csv.field_size_limit(max(len(text), 1))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from corank.data import SUFFIXES, atomic_file, csv_text, defuse, suffix_of, write_text
 from corank.errors import InputError, import_extra
 from corank_lab.records.columns import fields_of
-from corank_lab.records.documents import load_file_text
+from corank_lab.records.documents import IMAGES, image_file_text, load_file_text
 from corank_lab.records.output import BETWEEN, KINDS, LISTS, OWN, OutputRecord, one_cell, output_records, squeeze
 from corank_lab.records.records import Records
 
@@ -118,6 +118,11 @@ def _row(record: OutputRecord) -> dict[str, Any]:
     for name, text in record.more.items():
         row[name if name not in row else f"{name} (answer)"] = text
     return row
+
+
+def opt_text(records: Sequence[OutputRecord]) -> str:
+    """Return the images of documents as an Opticon file, which holds nothing else of them."""
+    return image_file_text(text for record in records for text in record.fields.get(IMAGES, ()))
 
 
 def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
@@ -241,11 +246,11 @@ def _without_times(book: io.BytesIO) -> bytes:
 
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-TEXTS = {".ris": ris_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text}
+TEXTS = {".ris": ris_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text, ".opt": opt_text}
 LOAD_FILE = ".dat"
 EXCEL = ".xlsx"
 WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".jsonl", LOAD_FILE)
-"""Suffixes of files that can be written."""
+"""Suffixes of files that can be written; .opt, which holds images only, is another one."""
 
 
 def require_records_suffix(path: str | os.PathLike[str]) -> str:

@@ -13,7 +13,7 @@ from corank.cli.output import print_json
 
 if TYPE_CHECKING:
     from corank.comparison import Study
-    from corank.data.io.text import TextFile
+    from corank.data.durable.text import TextFile
 
 QUICK_FOLDS, QUICK_SHARES = 3, (0.1, 0.5)
 """Folds and shares of the learning curve with ``--quick``."""
@@ -76,7 +76,7 @@ def compare(
     import shlex
     import sys
 
-    from corank.data.io.text import require_exists
+    from corank.data.durable.text import require_exists
 
     seconds = None if budget is None else parse_time(budget)
     marker, pools = parse_unjudged(unjudged or [])

@@ -40,7 +40,7 @@ from corank.deploy.export.scorers import (
 )
 from corank.errors import InputError, suggest_names, warn
 from corank.models.auto import AutoRanker
-from corank.models.gp.ep.process import ProcessMixture, ProcessRanker
+from corank.models.gp.process import ProcessMixture, ProcessRanker
 from corank.models.lambdarank import LambdaRank
 from corank.models.linear.base import LinearDescent
 from corank.models.linear.ranksvm import RankSVM

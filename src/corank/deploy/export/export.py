@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,8 +18,8 @@ from corank.data.durable.atomic import atomic_file, require_no_input, require_pl
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid
 from corank.deploy.export.describe import Description, describe
-from corank.deploy.export.scorers import LinearScorer, TreeScorer
-from corank.deploy.export.target import TARGETS, Export, ExportOptions, to_single
+from corank.deploy.export.scorers import LinearScorer, Scorer, TreeScorer
+from corank.deploy.export.target import TARGETS, Export, ExportOptions, rescored_models, to_single
 from corank.errors import InputError, suggest_names
 
 Floats = NDArray[np.float64]
@@ -119,23 +119,18 @@ def export_model(
         model, to, names=names, name=name or _safe_name(Path(path).stem), shift=shift, dialect=dialect, double=double,
         calibrated=calibrated, rows=rows,
     )  # fmt: skip
-    paths = {suffix: _place(Path(path), suffix) for suffix in [*export.files, *([REPORT] if rows is not None else [])]}
-    _require_distinct(paths)
-    for place in paths.values():
-        require_no_input(place, inputs)
-        require_place(place, overwrite=overwrite)
+    suffixes = [*export.files, *([REPORT] if rows is not None else [])]
+    places = places_of(Path(path), suffixes, overwrite=overwrite, inputs=inputs)
     verification = None
     contents = dict(export.files)
     if rows is not None:
         verification = verify(export, described, _model_scores(model, rows, qid, calibrated), rows, qid)
         contents[REPORT] = (json.dumps(verification.fields(), indent=2) + "\n").encode()
-    with ExitStack() as stack:  # all files are written before the first appears, the main one last
-        for suffix, content in contents.items():
-            stack.enter_context(atomic_file(paths[suffix], overwrite=overwrite)).write_bytes(content)
+    write_files(places, contents, overwrite=overwrite)
     remarks = list(export.remarks)
     if not described.is_named:
         remarks.insert(0, "the model has no feature names, so that features are f1, f2, ... by position; pass names.")
-    return ExportedFiles(tuple(paths.values()), tuple(remarks), verification)
+    return ExportedFiles(tuple(places.values()), tuple(remarks), verification)
 
 
 def make_export(
@@ -156,16 +151,20 @@ def make_export(
     described = describe(model, calibrated=calibrated)
     if names:
         described = described.renamed(names)
-    added = _shift(shift, described, rows) if isinstance(shift, str) else shift
+    added = None if isinstance(shift, str) else shift
+    if isinstance(shift, str):
+        # engines that add up two models shift each of them
+        is_rescored = to in ("elasticsearch", "opensearch")
+        models: list[Any] = (rescored_models(described.scorer) if is_rescored else None) or [described.scorer]
+        added = max(_shift(shift, model, rows) for model in models)
     options = ExportOptions(name=name, shift=added, dialect=dialect, double=double)
     return described, TARGETS[to](described, options)
 
 
-def _shift(shift: str, described: Description, rows: Any) -> float:
+def _shift(shift: str, scorer: Scorer, rows: Any) -> float:
     """Return a shift that makes all scores positive."""
     if shift != "auto":
         raise InputError(f"shift is {shift!r}; pass a number, or 'auto'.")
-    scorer = described.scorer
     if isinstance(scorer, TreeScorer):
         trees = scorer.trees
         starts = trees.starts[:-1] + np.arange(trees.n_trees)
@@ -193,23 +192,34 @@ def _model_scores(model: Any, rows: Any, qid: Any, calibrated: bool) -> Any:
     return predict_with_qid(best, rows, None)
 
 
-def _place(path: Path, suffix: str) -> Path:
-    """Return the file with another suffix; the main file has its own name, and each main file its own report."""
-    if suffix == REPORT:
-        return path.with_name(path.name + suffix)
-    return path.with_name(path.stem + suffix) if suffix else path
+def places_of(path: Path, suffixes: Iterable[str], *, overwrite: bool, inputs: Sequence[Path]) -> dict[str, Path]:
+    """
+    Return the file of each suffix; raise `InputError` if one exists, is an input, or is the file of two suffixes.
 
-
-def _require_distinct(paths: Mapping[str, Path]) -> None:
-    """Raise `InputError` if two files of an export have the same name, also by a link or in another case."""
-    written: dict[str, str] = {}
-    for suffix, place in paths.items():
-        first = written.setdefault(os.path.realpath(place).casefold(), suffix)
+    The main file has the suffix "" and its own name, and each main file its own report.
+    """
+    places, first_of = {"": path}, dict[str, str]()
+    for suffix in suffixes:
+        stem = path.name if suffix == REPORT else path.stem
+        place = places[suffix] = path.with_name(stem + suffix) if suffix else path
+        # names may be the same by a link, or in another case
+        first = first_of.setdefault(os.path.realpath(place).casefold(), suffix)
         if first != suffix:
             raise InputError(
-                f"{paths[first]} is also the name of the file {place.name} that this export writes next to it; choose "
+                f"{places[first]} is also the name of the file {place.name} that this export writes next to it; choose "
                 f"a name with another ending than {suffix}, and remove links between the files."
             )
+    for place in places.values():
+        require_no_input(place, inputs)
+        require_place(place, overwrite=overwrite)
+    return places
+
+
+def write_files(places: Mapping[str, Path], contents: Mapping[str, bytes], *, overwrite: bool) -> None:
+    """Write all files before the first appears, the main one last."""
+    with ExitStack() as stack:
+        for suffix, content in contents.items():
+            stack.enter_context(atomic_file(places[suffix], overwrite=overwrite)).write_bytes(content)
 
 
 def _safe_name(stem: str) -> str:

@@ -79,9 +79,27 @@ def gamma(n: int, unit: float = UNIT) -> float:
     return n * unit / (1.0 - n * unit) if n * unit < 1.0 else np.inf
 
 
+def rescored_models(scorer: Scorer) -> list[LinearScorer | TreeScorer] | None:
+    """Return a linear model or trees, or both of a sum, in which trees have the intercept; None for other scorers."""
+    if isinstance(scorer, LinearScorer | TreeScorer):
+        return [scorer]
+    if not isinstance(scorer, SumScorer):
+        return None
+    match [part for weight, part in scorer.parts if weight == 1.0], len(scorer.parts):
+        case [LinearScorer() as linear, TreeScorer() as trees], 2:
+            level = scorer.intercept + linear.intercept + trees.intercept
+            return [LinearScorer(linear.weights), TreeScorer(trees.trees, level)]
+    return None
+
+
 def single_bound(scorer: Scorer, rows: Floats, shift: float) -> Floats:
-    """Bound the error of a score that is summed in float32, and to which a constant is added."""
+    """Bound the error of a score that is summed in float32, to which (or to each part of which) a constant is added."""
     with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(scorer, SumScorer):
+            models = rescored_models(scorer) or []
+            sums = np.sum([np.abs(model.score(np.nan_to_num(rows))) for model in models], axis=0)
+            error = np.sum([single_bound(model, rows, shift) for model in models], axis=0)
+            return np.asarray(error + 2.0**-23 * (sums + len(models) * abs(shift)))
         if isinstance(scorer, LinearScorer):
             filled = np.abs(np.nan_to_num(rows))
             n, size = rows.shape[1], filled @ np.abs(scorer.weights) + abs(scorer.intercept)

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.core.jit import is_compiled, is_small
 from corank.core.models.trees import (
     DEFAULT_LEFT,
     MISSING_NAN,
@@ -24,6 +25,7 @@ from corank.core.models.trees import (
     measure_depths,
     score_csr,
     score_dense,
+    score_small,
 )
 from corank.core.rows.access import CSRRows, as_core_rows
 from corank.core.threads import cut, n_threads, parallel_map
@@ -131,6 +133,8 @@ class TreeEnsemble(Part):
         """Score rows."""
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} features, but the trees have {self.n_features}.")
+        if isinstance(X, np.ndarray) and not is_compiled() and is_small(X.shape[0] * len(self.values)):
+            return score_small(self._arrays, X)
         scores, rows = np.empty(X.shape[0]), as_core_rows(X)
         is_missing = self._has_missing_zeros or has_missing(X)
 

@@ -13,6 +13,7 @@ from scipy import sparse
 
 import corank
 from corank import LambdaRank, make_ranking
+from corank.core.models.trees import score_small
 from corank.errors import InputError
 from corank.models.lambdarank import TreeEnsemble
 from helpers.forge import forge_model
@@ -45,6 +46,8 @@ def test_scores_are_lightgbms_bit_for_bit(params):
     for rows in (X, sparse.csr_matrix(X), X.astype(np.float32), X[:1]):
         expected = theirs.predict(rows, raw_score=True)
         assert trees.score_rows(rows).tobytes() == expected.tobytes()
+        if isinstance(rows, np.ndarray):
+            assert score_small(trees._arrays, rows).tobytes() == expected.tobytes()
 
 
 @pytest.mark.thin(3)
