@@ -255,8 +255,8 @@ def _data(data: DataSummary) -> list[PageBlock]:
 
 def _methods(study: Study) -> list[PageBlock]:
     # only evaluations hold a convention that the user defined
-    own = (outcome.evaluation.convention for outcome in study.outcomes if outcome.evaluation is not None)
-    rules = next(own, CONVENTIONS.get(study.convention))
+    conventions = (outcome.evaluation.convention for outcome in study.outcomes if outcome.evaluation is not None)
+    rules = next(conventions, CONVENTIONS.get(study.convention))
     convention = f"Convention {study.convention}." if rules is None else rules.describe()
     direction = "higher is better" if study.larger_is_better else "lower is better"
     opening = paragraph(f"{study.metric}, {direction}. {convention}")
