@@ -1,4 +1,3 @@
-from corank.choices import PAIR_STRATEGIES as PAIR_STRATEGIES
 from corank.models.auto.auto_ranker import AutoRanker as AutoRanker
 from corank.models.auto.leaderboard import CandidateTable as CandidateTable
 from corank.models.fusion.definition import FusionDefinition as FusionDefinition
@@ -52,5 +51,6 @@ from corank.models.rls.rankrls import RankRLS as RankRLS
 from corank.models.rls.summary import PairSums as PairSums
 from corank.models.rls.view_rankrls import ViewRankRLS as ViewRankRLS
 from corank.models.votes.leaderboard import Leaderboard as Leaderboard
+from corank.parameters import PAIR_STRATEGIES as PAIR_STRATEGIES
 
 __all__: list[str]

@@ -151,8 +151,8 @@ class UniqueRecords:
 
     def _is_same(self, number: int, keys: Iterable[str]) -> bool:
         """Whether a record shares its fingerprint with an answer; a DOI may be that of a whole supplement."""
-        own = {key for key in self.everything.keys[number] if key.startswith("title:")}
-        return not own.isdisjoint(keys)
+        fingerprints = {key for key in self.everything.keys[number] if key.startswith("title:")}
+        return not fingerprints.isdisjoint(keys)
 
     def _find_old(self, id: str) -> int | None:
         """Find the record of an answer that has only an id: given in the file, or the place in a file without ids."""

@@ -134,10 +134,10 @@ def join_columns(blocks: list[Any]) -> Any:
     while blocks:
         block = blocks.pop(0).tocsr()
         sizes = np.diff(block.indptr)
-        at = np.repeat((places - block.indptr[:-1]).astype(ends.dtype), sizes)
-        at += np.arange(len(at), dtype=ends.dtype)
-        indices[at] = block.indices + np.int32(column)
-        data[at] = block.data
+        positions = np.repeat((places - block.indptr[:-1]).astype(ends.dtype), sizes)
+        positions += np.arange(len(positions), dtype=ends.dtype)
+        indices[positions] = block.indices + np.int32(column)
+        data[positions] = block.data
         places += sizes
         column += block.shape[1]
     return sparse.csr_matrix((data, indices, ends), shape=(n, width))

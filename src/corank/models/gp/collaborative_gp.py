@@ -34,7 +34,6 @@ from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import as_kernel
 from corank.base.kernels.views import View
-from corank.choices import Likelihood
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes, is_ascending
@@ -49,7 +48,7 @@ from corank.models.gp.shared_prior import (
     with_unrated,
 )
 from corank.models.ratings.ratings import Ids, ratings_matrix
-from corank.parameters import Rules, boolean, integer, kernel, n_jobs, none, number, one_of, seed
+from corank.parameters import Likelihood, Rules, boolean, integer, kernel, n_jobs, none, number, one_of, seed
 
 
 @shared_parameters
@@ -141,7 +140,6 @@ class CollaborativeGP(CollaborativePosterior):
     """
 
     _rules: ClassVar[Rules] = {
-        "likelihood": one_of("ordinal", "gaussian"),
         "kernel": kernel,
         "prior_weight": number(0) | none,
         "user_scales": boolean,

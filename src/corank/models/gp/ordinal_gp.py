@@ -22,13 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags
 
-from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import require_choice
 from corank.base.kernels.views import View
-from corank.choices import Likelihood
 from corank.core.threads import blas_threads_for
 from corank.data.ranking import RankingData
 from corank.errors import InputError
@@ -37,7 +35,21 @@ from corank.models.gp.grades import GaussianGrades, OrdinalGrades, ends_of, fit_
 from corank.models.gp.prior import DistinctRows, basis_features, basis_of, exact, on_basis
 from corank.models.gp.process import PosteriorProcess, ProcessRanker
 from corank.models.gp.sites import IntervalProbability, Sites
-from corank.parameters import Rules, boolean, check_values, integer, kernel, listing, none, number, one_of, seed, text
+from corank.parameters import (
+    Likelihood,
+    Missing,
+    Rules,
+    boolean,
+    check_values,
+    integer,
+    kernel,
+    listing,
+    none,
+    number,
+    one_of,
+    seed,
+    text,
+)
 
 Floats = NDArray[np.float64]
 
@@ -132,13 +144,11 @@ class OrdinalGP(ProcessRanker):
     _rules: ClassVar[Rules] = {
         "kernel": kernel,
         "sigma": number(0, inside="()") | none,
-        "likelihood": one_of("ordinal", "gaussian"),
         "learn": boolean,
         "n_restarts": integer(0),
         "n_basis": integer(1) | one_of("auto") | none,
         "basis": text | listing,
         "scale": boolean,
-        "missing": one_of(*MISSING),
         "random_state": seed,
     }
 
@@ -170,7 +180,7 @@ class OrdinalGP(ProcessRanker):
     n_basis: int | Literal["auto"] | None = "auto"
     basis: Any = "random"
     scale: bool = True
-    missing: str = "mean"
+    missing: Missing = "mean"
     random_state: Any = None
 
     @property

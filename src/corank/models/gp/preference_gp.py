@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.contract import MISSING, check_parameters, install, kept_columns
+from corank.base.contract import check_parameters, install, kept_columns
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import ARDKernel, GaussianKernel, Kernel, as_kernel
@@ -58,7 +58,20 @@ from corank.models.gp.prior import (
     require_items,
 )
 from corank.models.gp.sites import NOISES, Sites
-from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, rng_of, seed, text
+from corank.parameters import (
+    Missing,
+    Rules,
+    boolean,
+    integer,
+    kernel,
+    listing,
+    none,
+    number,
+    one_of,
+    rng_of,
+    seed,
+    text,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -172,7 +185,6 @@ class PreferenceGP(PreferencePosterior):
         "n_basis": integer(1) | one_of("auto") | none,
         "basis": text | listing,
         "scale": boolean,
-        "missing": one_of(*MISSING),
         "random_state": seed,
     }
 
@@ -212,7 +224,7 @@ class PreferenceGP(PreferencePosterior):
     n_basis: int | Literal["auto"] | None = "auto"
     basis: Any = "random"
     scale: bool = True
-    missing: str = "mean"
+    missing: Missing = "mean"
     random_state: Any = None
 
     def _check_combinations(self) -> None:

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.choices import PAIR_STRATEGIES
 from corank.data.inputs import as_pairs
 from corank.errors import InputError, suggest_names
 from corank.models.gp.process import Posterior
 from corank.models.gp.sites import IntervalProbability
-from corank.parameters import check_values, integer, number, rng_of, seed
+from corank.parameters import PAIR_STRATEGIES, check_values, integer, number, rng_of, seed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
