@@ -280,7 +280,8 @@ class ResultLog:
             with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 record = json.loads(line)
                 key, scores = record.pop("key"), np.array(record.pop("scores"), dtype=np.float64)
-                self._known[key] = TaskResult(scores, **record)
+                record |= {name: float(record[name]) for name in ("fit_seconds", "predict_seconds")}
+                self._known[key] = TaskResult(scores, **{**record, "chosen": dict(record["chosen"])})
 
     def key(self, task: FoldTask) -> str:
         """Return the hash of a task."""
