@@ -11,7 +11,7 @@ import numpy as np
 
 from corank.data import Items, csv_text
 from corank.errors import InputError
-from corank.models.gp.ep.process import Posterior
+from corank.models.gp.process import Posterior
 from corank_lab.database.backends import open_database
 from corank_lab.database.journal import parse_lines
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal

@@ -11,10 +11,9 @@ from msgspec import convert
 
 import corank
 from corank.comparison import Study
+from corank.comparison.outcomes import write as write_study_report
 from corank.comparison.report import Report
-from corank.comparison.study import keep_model, write_study
-from corank.comparison.study_report import write as write_study_report
-from corank.comparison.workers import TaskResult, write_result
+from corank.comparison.study import write_study
 from corank.data.io.judgement_formats import write_judgements
 from corank.data.io.judgements import JudgementList
 from corank.data.io.stores import store_letor
@@ -134,16 +133,8 @@ def recall_plot(target: Path, version: int, overwrite: bool) -> None:
     plot_recall([ScreeningReplay(0, np.arange(10), found, 0.0, 5, 0.5)], target, overwrite=overwrite)
 
 
-def result(target: Path, version: int, overwrite: bool) -> None:
-    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0), target)
-
-
 def study(target: Path, version: int, overwrite: bool) -> None:
     write_study(some_study(version), target.parent)
-
-
-def study_model(target: Path, version: int, overwrite: bool) -> None:
-    keep_model(sources() / f"{version}.safetensors", target.parent)
 
 
 def study_report(target: Path, version: int, overwrite: bool) -> None:
@@ -204,9 +195,7 @@ FUNCTIONS = (
     Writer("plot_recall", "recall.png", recall_plot, is_slow=True),
 )
 RESULTS = (
-    Writer("write_result", "fold.safetensors", result, replaces=True),
     Writer("write_study", "study.json", study, replaces=True),
-    Writer("keep_model", "model.safetensors", study_model, replaces=True),
     Writer("plots of experiments", "gains.png", gains_plot, replaces=True, is_slow=True),
 )
 EXPERIMENT = Writer("experiment", "results.jsonl", experiment, in_parts=True, replaces=True)

@@ -242,7 +242,7 @@ WRITING = {
     "corank/cli/leaderboard.py", "corank/cli/learn/cheap.py",
 "corank/cli/learn/rank.py",
     "corank/cli/learn/scoring.py", "corank/comparison/report.py",
-    "corank/comparison/study.py", "corank/comparison/study_report.py", "corank/comparison/workers.py",
+    "corank/comparison/study.py", "corank/comparison/outcomes.py",
     "corank/data/durable/files.py",
     "corank/data/io/click_files.py", "corank/data/durable/compressed.py", "corank/data/io/judgement_formats.py",
     "corank/data/io/letor_writer.py", "corank/data/io/store_header.py", "corank/data/io/table_text.py",

@@ -94,7 +94,7 @@ def test_scores_of_any_size_give_the_same_order_or_one_sentence(make, scale):
     model, plain = make(), make().fit(X, Y, qid=QID).predict(X)
     with np.errstate(all="raise", under="ignore"):
         if model._learns_sizes:
-            with pytest.raises(InputError, match="too large or too small to be squared; multiply them by a power of"):
+            with pytest.raises(InputError, match="too large or too small to be squared"):
                 model.fit(X, scale * Y, qid=QID)
         else:
             model.fit(X, scale * Y, qid=QID)
@@ -121,7 +121,7 @@ def test_score_is_one_minus_disagreement(make):
 @every
 def test_dense_and_csr_give_one_model(make):
     if not make()._accepts_sparse:
-        with pytest.raises(InputError, match=r"X is sparse, but .* needs dense rows; pass X.toarray\(\)."):
+        with pytest.raises(InputError, match=r"X is sparse, but .* needs dense rows"):
             make().fit(sparse.csr_array(X), Y, qid=QID)
         return
     dense = make().fit(X, Y, qid=QID)

@@ -93,7 +93,7 @@ def leaderboard(
         with atomic_file(plot, overwrite=force) as scratch:
             board.plot().savefig(scratch, dpi=150, format=plot.suffix[1:])
     if report is not None:
-        from corank.comparison.study_report import leaderboard_page
+        from corank.comparison.card import leaderboard_page
 
         command = " ".join(["corank leaderboard", votes.name, *(f"--cheap {cheap.name}" for _ in [0] if cheap)])
         with atomic_file(report, overwrite=force) as scratch:

@@ -36,7 +36,9 @@ def records(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write: .ris, .csv, .tsv, .xlsx, .jsonl or .dat.", metavar="FILE"),
+        typer.Option(
+            "--output", "-o", help="File to write: .ris, .csv, .tsv, .xlsx, .jsonl, .dat, .opt.", metavar="FILE"
+        ),
     ] = None,
     duplicates: Annotated[
         bool, typer.Option("--duplicates", help="List the groups of duplicates with the evidence.")
@@ -80,6 +82,7 @@ def records(
         matches, fetched = result.records, str(result)
     groups = find_duplicates(matches)
     summary = summarise(matches, groups, match_references(matches)[1].n_matched_inside)
+    total = summary.total
     written = matches.take(groups.representatives) if unique else matches
     changes: tuple[str, ...] = ()
     if output is not None:
@@ -87,8 +90,8 @@ def records(
     if as_json:
         fields = {
             "output": output, "n_written": len(written) if output is not None else 0, "changes": changes,
-            "n_records": summary.n_records, "n_duplicates": summary.n_duplicates, "n_groups": summary.n_groups,
-            "n_relevant": summary.n_relevant, "n_irrelevant": summary.n_irrelevant,
+            "n_records": total.n_records, "n_duplicates": total.n_duplicates, "n_groups": summary.n_groups,
+            "n_relevant": total.n_relevant, "n_irrelevant": total.n_irrelevant,
             "n_references": summary.n_references, "n_matched": summary.n_matched,
             "files": [asdict(file) for file in summary.files], "remarks": summary.remarks,
             "duplicates": table_fields(duplicate_table(matches, groups)) if duplicates else None,

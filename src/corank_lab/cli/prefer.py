@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.choices import PAIR_STRATEGIES
 from corank.cli import Force, Json, KeepFormulas, Seed, emit, list_choices, make_console
 from corank.console import printable
 from corank.errors import InputError
+from corank.parameters import PAIR_STRATEGIES
 from corank_lab.cli.terminal import ARROWS, Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:

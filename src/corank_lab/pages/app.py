@@ -183,6 +183,7 @@ def make_routes() -> tuple[Route, ...]:
         Route("POST", "/p/{project}/answers", Permission.OWNER, owner.import_answers),
         Route("POST", "/p/{project}/settle", Permission.OWNER, owner.settle),
         Route("GET", "/p/{project}/import", Permission.OWNER, owner.import_summary),
+        Route("POST", "/p/{project}/prior", Permission.OWNER, owner.know_before),
         Route("GET", "/p/{project}/conflicts", Permission.OWNER, owner.conflicts),
         Route("GET", "/p/{project}/report", Permission.OWNER, owner.report),
         Route("POST", "/p/{project}/train", Permission.OWNER, owner.train),
@@ -205,7 +206,7 @@ def make_routes() -> tuple[Route, ...]:
 
 UPLOAD_LIMIT = 200 * MEGABYTE  # largest size of a request that uploads files
 FORM_LIMIT = MEGABYTE  # largest size of any other request
-UPLOADS = ("/projects", "/answers")  # paths that take files
+UPLOADS = ("/projects", "/answers", "/prior")  # paths that take files
 
 
 def create_app(

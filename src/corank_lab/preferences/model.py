@@ -4,7 +4,7 @@ The ranking of items by pairwise answers, with uncertainties, and how judges agr
 The model is a Gaussian process: a `PreferenceGP` over the standardised features of the items.
 
 The process averages over the width of the kernel, the noise, and the share of an item's value that its features do not
-explain (`corank.models.gp.preference.averaging`). Rows are [z, √(s d) e_i], where z holds the d standardised columns
+explain (`corank.models.gp.averaging`). Rows are [z, √(s d) e_i], where z holds the d standardised columns
 and e_i is an indicator of item i: with a small s, it keeps items with equal features apart. Without features, rows are
 e_i with the linear kernel, and all of the value is the item's own. A tie is half an answer in each direction.
 

@@ -248,7 +248,7 @@ def write_page(path: Path, evaluation: RunsEvaluation, *, force: bool) -> None:
         described = "; ".join(f"{row.name} {row.mean:.3f}, {row.low:.3f} to {row.high:.3f}" for row in rows)
         caption = f"Means with {result.level:.0%} intervals, before and after the correction by cheap grades."
         chart = interval_chart(rows, result.metric)
-        drawn = plot(chart, f"m{number}", result.metric, described, caption, is_lone=True)
+        drawn = plot(chart, f"m{number}", result.metric, described, caption)
         lines = sentences(result, evaluation.these_queries)
         opening = [paragraph(lines[0], "verdict"), drawn, bullets(lines[1:])]
         sections.append(part(f"m{number}", result.metric, [*opening, *tables(result)]))
