@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corank.base.transformers import Landmarks
-from corank.choices import Conversion, RankingLoss, Targets
 from corank.models.labels import (
     AutoLabelRanker,
     CalibratedLabelRanker,
@@ -29,7 +28,9 @@ from corank.models.labels import (
     kendall_tau,
     top_positions,
 )
+from corank.models.labels.online import RankingLoss
 from corank.models.labels.ranker import ranking
+from corank.parameters import Conversion, Targets
 
 Floats = NDArray[np.float64]
 

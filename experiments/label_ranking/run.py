@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from corank.choices import Targets
 from corank.comparison.report import Report
+from corank.parameters import Targets
 from corank.tables import Cell, ReportTable
 from experiments.label_ranking.crossing import RANKS, SETS, TOPS, Folds, crossed, n_folds
 from experiments.label_ranking.methods import (

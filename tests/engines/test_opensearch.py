@@ -16,7 +16,7 @@ import pytest
 
 from corank.data import write_judgements
 from corank.deploy.export import FUSION_TARGETS, export_fusion
-from corank.deploy.export.fusion import expressible
+from corank.deploy.export.export import expressible
 from corank.deploy.export.targets.elasticsearch import rescoring_search
 from corank.metrics import ndcg
 from corank.metrics.agreement import read_judgements

@@ -250,8 +250,8 @@ WRITING = {
     "corank/deploy/export/export.py", "corank/deploy/persist/files.py",
     "corank/models/fusion/definition.py",
     "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/history.py", "corank_lab/cli/demo.py",
-    "corank_lab/cli/screening/results.py", "corank_lab/cli/serve.py",
-    "corank_lab/preferences/ranking.py", "corank_lab/records/writer.py",
+    "corank_lab/cli/prefer.py", "corank_lab/cli/screening/results.py", "corank_lab/cli/serve.py",
+    "corank_lab/records/writer.py",
     "corank_lab/screening/report.py", "corank_lab/screening/simulate.py",
 }  # fmt: skip
 

@@ -128,7 +128,6 @@ class Calibrated(Ranker):
     _learns_from_differences: bool = False
     _rules: ClassVar[Rules] = {
         "ranker": having("a corank ranker such as SPD()", "fit", "predict"),
-        "method": one_of("isotonic", "logistic"),
         "cv": integer(2) | having("a splitter", "split") | items,
         "verbose": boolean,
     }

@@ -109,7 +109,7 @@ def _export_fusion(
     path: Path, to: str, output: Path, name: str | None, size: int, dialect: str, nearest: bool, as_json: bool,
     force: bool,
 ) -> None:  # fmt: skip
-    from corank.deploy.export.fusion import export_fusion
+    from corank.deploy.export import export_fusion
     from corank.models.fusion import load_fusion
 
     try:

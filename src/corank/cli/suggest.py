@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from corank.choices import FUSION_STRATEGIES, PAIR_STRATEGIES, ROW_STRATEGIES
 from corank.cli.options import Convention, Force, Json, JudgedColumns, KeepFormulas, Seed, Unjudged, list_choices
 from corank.cli.output import emit_rows
 from corank.errors import InputError
+from corank.parameters import FUSION_STRATEGIES, PAIR_STRATEGIES, ROW_STRATEGIES
 
 if TYPE_CHECKING:
     from corank.data.collection import Dataset

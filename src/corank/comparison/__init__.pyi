@@ -14,9 +14,14 @@ from corank.comparison.outcomes import study_html as study_html
 from corank.comparison.outcomes import write as write
 from corank.comparison.report import CONTENT_POLICY as CONTENT_POLICY
 from corank.comparison.report import STYLE as STYLE
+from corank.comparison.report import Document as Document
+from corank.comparison.report import PageBlock as PageBlock
 from corank.comparison.report import Report as Report
-from corank.comparison.report import page as page
-from corank.comparison.report import section as section
+from corank.comparison.report import code as code
+from corank.comparison.report import collapsed as collapsed
+from corank.comparison.report import facts as facts
+from corank.comparison.report import paragraph as paragraph
+from corank.comparison.report import part as part
 from corank.comparison.study import compare as compare
 from corank.tables import Cell as Cell
 

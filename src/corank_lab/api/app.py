@@ -24,7 +24,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from corank import __version__
-from corank.errors import InputError
 from corank_lab.api import requests
 from corank_lab.api.log import Keys, NewEvent
 from corank_lab.api.requests import parse, parse_feedback
@@ -215,11 +214,8 @@ def _models(app: ServiceApp) -> list[dict[str, Any]]:
 @operation("POST", "/models/{name}/activate", "admin", requests.ActivateRequest)
 async def activate(call: Call) -> Any:
     """Use a version from now on."""
-    version = call.data.version
-    if version != int(version):
-        raise InputError(f"version is {version:g}; send a whole number.")
-    name = call.request.path_params["name"]
-    return {"model": name, "version": await run_in_threadpool(call.app.service.registry.activate, name, int(version))}
+    name, version = call.request.path_params["name"], call.data.version
+    return {"model": name, "version": await run_in_threadpool(call.app.service.registry.activate, name, version)}
 
 
 @operation("GET", "/metrics", "any")

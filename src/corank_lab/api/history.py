@@ -96,7 +96,9 @@ def _drawn_lists(log: EventLog, model: str | None) -> Iterator[tuple[Event, dict
             part = lists[first : first + BATCH_LISTS]
             numbers = [event.number for event in part]
             bodies, arrays = log.bodies(numbers), log.arrays(numbers)
-            yield from ((event, json.loads(bodies[event.number]), arrays[event.number]) for event in part)
+            # a database that was recovered may lack arrays
+            known = [event for event in part if event.number in arrays]
+            yield from ((event, json.loads(bodies[event.number]), arrays[event.number]) for event in known)
 
 
 def _names(log: EventLog, subject: str) -> list[str] | None:
@@ -109,6 +111,11 @@ def _names(log: EventLog, subject: str) -> list[str] | None:
 
 def export_log(log: EventLog, folder: Path, model: str | None = None, *, overwrite: bool = False) -> int:
     """Write the lists of a log as a table of clicks and a table of features; return the number of lists."""
+    others = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if others := others - {CLICKS_FILE, ROWS_FILE}:
+        raise InputError(
+            f"{folder} holds other files, such as {min(others)}, which would be lost; choose a new folder."
+        )
     with atomic_folder(folder, overwrite=overwrite) as scratch:
         lists = logged_rows(log, model)
         names = lists.names or [f"x{number}" for number in range(1, lists.X.shape[1] + 1)]

@@ -138,10 +138,10 @@ class EventLog:
         """Read the log in parts: the events with numbers above `after`, up to `upto` if it is given."""
         while result := self.after(after):
             after = result[-1].number
-            kept = result if upto is None else [event for event in result if event.number <= upto]
-            if kept:
-                yield kept
-            if len(kept) < len(result):
+            wanted = result if upto is None else [event for event in result if event.number <= upto]
+            if wanted:
+                yield wanted
+            if len(wanted) < len(result):
                 return
 
     def bodies(self, numbers: Sequence[int]) -> dict[int, str]:

@@ -33,7 +33,6 @@ Text = Annotated[str, Meta(max_length=MAX_ID)]
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
 Query = Annotated[str, Meta(max_length=MAX_QUERY)]
 Number = float | bool
-Whole = Annotated[float, Meta(ge=1, le=1e9, extra_json_schema={"type": "integer"})]
 Row = Annotated[list[Number], Meta(min_length=1, max_length=MAX_FEATURES)]
 Features = Row | Annotated[dict[str, Number], Meta(min_length=1, max_length=MAX_FEATURES)]
 """Numbers in the order of the model's columns, or by their names."""
@@ -64,7 +63,7 @@ class RankRequest(Struct):
     id: Text | None = None
     query: Query | None = None
     user: Text | None = None
-    k: Annotated[float, Meta(ge=1, le=MAX_ITEMS, extra_json_schema={"type": "integer"})] | None = None
+    k: Annotated[int, Meta(ge=1, le=MAX_ITEMS)] | None = None
     model: Text | None = None
     random_state: str | UnsetType | None = UNSET
 
@@ -87,7 +86,7 @@ class Feedback(Struct, kw_only=True):
 class ActivateRequest(Struct):
     """The version to use from now on."""
 
-    version: Whole
+    version: Annotated[int, Meta(ge=1, le=10**9)]
 
 
 class MalformedError(InputError):

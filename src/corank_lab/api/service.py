@@ -84,20 +84,18 @@ class Service:
         ids = distinct([item.id for item in items])
         X, prior = features_of(request, items, model)
         k = request.k or len(ids)
-        if k != int(k):
-            raise InputError(f"k is {k:g}; send a whole number.")
         now = now_ms()
         id = request.id or f"{now:012x}{secrets.token_hex(8)}"
         state = _rng_state(request.random_state, id)
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is refused below
-            drawn = model.draw(X, prior, int(k), state)
+            drawn = model.draw(X, prior, k, state)
         if not np.isfinite(drawn.arrays["scores"]).all():
             raise InputError(
                 f"scores of {name} version {version} overflow on these items; scale their features, or train another "
                 "version."
             )
         query = request.query or ""
-        body = {"query": query, "items": ids, "k": int(k), "model": name, "version": version, "learnt": model.n_learnt}
+        body = {"query": query, "items": ids, "k": k, "model": name, "version": version, "learnt": model.n_learnt}
         event = NewEvent(
             "impression", id, now, json.dumps(body), request.user or "", subject_of(name, version), "",
             int(1000 * self.rules.window_seconds), pack(drawn.arrays),
@@ -106,7 +104,7 @@ class Service:
         content = {"impression": id, "model": name, "version": version, "learnt": model.n_learnt, "items": shown}
         if request.random_state is not UNSET:
             content["random_state"] = state.astype("<u8").tobytes().hex()
-        return Answer(self.append([event]), content, {"items": ids, "k": int(k), "query": query, "model": wanted})
+        return Answer(self.append([event]), content, {"items": ids, "k": k, "query": query, "model": wanted})
 
     def logged(self, answer: Answer) -> dict[str, Any]:
         """Return the answer that was given before to the same request; raise `Conflict` if it was another one."""

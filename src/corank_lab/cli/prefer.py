@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.choices import PAIR_STRATEGIES
 from corank.cli import Force, Json, KeepFormulas, Seed, emit, list_choices, make_console
 from corank.console import printable
 from corank.errors import InputError
+from corank.parameters import PAIR_STRATEGIES
 from corank_lab.cli.terminal import ARROWS, Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _ask(path: Path, items: Items, judge: str, asking: Options) -> None:
 def _export(path: Path, items: Items, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
     from corank.data import csv_text, write_text
     from corank_lab.preferences import PreferenceSession
-    from corank_lab.preferences.ranking import agreement
+    from corank_lab.preferences.model import agreement
 
     fit = None
     if _database(path).is_file() or _old_folder(path).is_dir():
@@ -273,10 +273,10 @@ def _print_lines(lines: list[list[Segment]], max_lines: int, console: Console) -
     """Print the first lines, and '...' if some are left out."""
     from rich.segment import Segment, Segments
 
-    kept = lines if len(lines) <= max_lines else lines[: max_lines - 1]
-    for line in kept:
+    shown = lines if len(lines) <= max_lines else lines[: max_lines - 1]
+    for line in shown:
         console.print(Segments([*line, Segment.line()]), end="", soft_wrap=True)
-    if len(kept) < len(lines):
+    if len(shown) < len(lines):
         console.print("...", style="dim")
 
 

@@ -139,8 +139,8 @@ def grading_features(task: GradingTask, *, use_texts: bool = True) -> GradingFea
 
     >>> from corank_lab.grading import GradingDocument, GradingQuery
     >>> documents = [GradingDocument(0, "a", {"text": "black tea"}), GradingDocument(0, "b", {"text": "tea pot"})]
-    >>> found = grading_features(GradingTask([GradingQuery("1", "black tea")], documents))
-    >>> found.columns, found.prior, found.X[:, 1].tolist()
+    >>> features = grading_features(GradingTask([GradingQuery("1", "black tea")], documents))
+    >>> features.columns, features.prior, features.X[:, 1].tolist()
     (['bm25 text', 'words text', 'length text'], 'bm25 text', [1.0, 0.5])
     """
     columns, parts = list(task.columns), [task.X]

@@ -122,8 +122,8 @@ class GradingSession:
     @property
     def n_answers(self) -> int:
         """Number of answers that were not withdrawn, with changed ones and settled conflicts."""
-        kept = (new.action != "later" for log in self._log.values() for _, _, new in log)
-        return sum(kept) + len(self.settled)
+        counted = (new.action != "later" for log in self._log.values() for _, _, new in log)
+        return sum(counted) + len(self.settled)
 
     def last(self, judge: str) -> int | None:
         log = self._log.get(judge)
@@ -175,14 +175,14 @@ class GradingSession:
 
         X = self._rows()
         qid = np.array([document.query for document in self.task.documents])
-        kept = np.flatnonzero(self._needed > 0)
+        wanted = np.flatnonzero(self._needed > 0)
         model: Any = None
-        judged = kept[~np.isnan(y[kept])]
+        judged = wanted[~np.isnan(y[wanted])]
         has_pairs = any(len(set(y[judged[qid[judged] == item]])) > 1 for item in set(qid[judged]))
         if has_pairs:
             model = RankRLS().fit(X[judged], y[judged], qid=qid[judged])
         strategy = "uncertain" if has_pairs else "representative"
-        return np.asarray(kept[suggest(model, X[kept], y[kept], qid[kept], N_AHEAD, strategy, random_state=0)])
+        return np.asarray(wanted[suggest(model, X[wanted], y[wanted], qid[wanted], N_AHEAD, strategy, random_state=0)])
 
     def install(self, ahead: NDArray[np.int64]) -> None:
         self._ahead = ahead
@@ -288,8 +288,8 @@ def alpha_interval(
 
     Documents are drawn with replacement. A sample in which all grades are equal has no alpha and is left out.
 
-    >>> found = alpha_interval([[0, 0], [1, 1], [2, 2], [2, 1], [0, 0], [1, 1]] * 2)
-    >>> round(found.alpha, 2), found.low < found.alpha <= found.high, found.n_documents
+    >>> result = alpha_interval([[0, 0], [1, 1], [2, 2], [2, 1], [0, 0], [1, 1]] * 2)
+    >>> round(result.alpha, 2), result.low < result.alpha <= result.high, result.n_documents
     (0.88, True, 12)
     """
     shared = [np.asarray(grade, dtype=np.float64) for grade in grades if len(grade) > 1]
@@ -308,8 +308,8 @@ def alpha_interval(
         ends = np.cumsum(sizes[drawn])
         rows = np.arange(ends[-1]) + np.repeat(starts[drawn] - (ends - sizes[drawn]), sizes[drawn])
         result.append(krippendorff(np.repeat(np.arange(n), sizes[drawn]), values[rows], level))
-    kept = np.array([item for item in result if item == item])
-    if not len(kept):
+    defined = np.array([item for item in result if item == item])
+    if not len(defined):
         return AlphaInterval(alpha, nan, nan, n)
-    low, high = np.quantile(kept, [0.025, 0.975])
+    low, high = np.quantile(defined, [0.025, 0.975])
     return AlphaInterval(alpha, float(low), float(high), n)

@@ -282,8 +282,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
             return as_features(self.session, features)
 
     def _model(self) -> bytes:
-        kept = self.store.file(self.project.id, training.MODEL)
-        return b"" if kept is None else kept[1]
+        return (self.store.file(self.project.id, training.MODEL) or ("", b""))[1]
 
     def train(self) -> None:
         """Compare rankers on the grades so far, in the background; raise `InputError` if there are too few."""
@@ -293,7 +292,10 @@ class GradeWorkspace(Workspace):  # noqa: D101
         if reason:
             raise InputError(reason)
         rows = [(self.task.queries[document.query].id, document.id) for document in self.task.documents]
-        training.start(self.store, self.project, lambda: self.features, y, rows, n_answers)
+        training.start(
+            self.store, self.project.id,
+            lambda job: training.compare_rankers(job, self.project.name, self.features, y, rows, n_answers),
+        )  # fmt: skip
 
     @cached_property
     def features(self) -> GradingFeatures:

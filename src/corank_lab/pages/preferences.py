@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from math import log
 from typing import Any
@@ -26,7 +26,7 @@ from corank_lab.preferences.answers import (
     items_payload,
     pair_key,
 )
-from corank_lab.preferences.ranking import agreement, judge_reliability
+from corank_lab.preferences.model import agreement, judge_reliability
 from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, PreferenceFit, PreferenceSession
 
 ACTIONS = PreferenceEntry.ACTIONS[:-1]
@@ -113,7 +113,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         )
 
     def apply(self, answer: StoredAnswer) -> None:
-        """Take an answer of the store into account."""
         entry = read_entry(PreferenceEntry, answer.entry, f"answer {answer.number}")
         self.session.add(answer.judge, entry)
         self.log.append((answer, entry))
@@ -124,7 +123,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         return pair_key([self.items.number.get(name, 0) for name in (entry.left, entry.right)]), entry
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
-        """Return two cards."""
         with self.lock:
             n_entries, seen = self.session.answers_of(judge).n_entries, self.last
             pair = self._pair(item) if item else None
@@ -156,7 +154,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         }  # fmt: skip
 
     def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Store the answer of a form."""
         action = form.get("action", "")
         if action not in ACTIONS:
             raise InputError(f"the answer is {action!r}; choose one of {', '.join(ACTIONS)}.")
@@ -170,12 +167,10 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         return self.append(judge, pair_key(asked), self.session.entry(action, asked), form.get("client_id", ""))
 
     def last_answer(self, judge: str) -> tuple[str, PreferenceEntry] | None:
-        """Return the pair of the last answer, and the entry that withdraws it."""
         last = self.session.answers_of(judge).last
         return None if last is None else (pair_key(last), self.session.entry("undo", last))
 
     def history(self, judge: str) -> list[dict[str, Any]]:
-        """Return the answers of a judge, the newest first."""
         names = self.items.names
         with self.lock:
             answers = list(self.session.answers_of(judge).answers)
@@ -194,19 +189,16 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         ]  # fmt: skip
 
     def progress(self, judge: str) -> dict[str, Any]:
-        """Return counts for the head of a judge's page."""
         with self.lock:
             can_undo = self.session.answers_of(judge).last is not None
             return {**asdict(self.session.progress(judge)), "can_undo": can_undo}
 
     def overview(self) -> dict[str, Any]:
-        """Return order, win matrix and reliability of judges."""
         with self.lock:
             model = self.session.model
             n_answers = sum(map(len, self.session.pairwise().values()))
             reliability = judge_reliability(self.session.judges)
             actions = Counter(action for item in self.session.judges.values() for action, _ in item.answers)
-            wins = self.session.wins() if len(self.items) <= 30 else None
             same, both = agreement({judge: item.pairwise for judge, item in self.session.judges.items()})
         order, ticks = ([], []) if model is None else self._rows(model)
         return {
@@ -221,12 +213,10 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             "reliability": reliability,
             "weights": {} if model is None else model.weights,
             "same": same, "both": both,
-            "wins": None if wins is None or not order else self._matrix(wins, [row["number"] for row in order]),
         }  # fmt: skip
 
     @property
     def exports(self) -> Mapping[str, Export]:
-        """Scores and raw pairs."""
         return {
             "scores": Export(
                 "Scores with standard deviations and 95 % intervals (CSV)", "scores.csv", "text/csv", self._scores
@@ -279,22 +269,13 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
 
         rows = [
             {
-                "rank": rank, "number": i, "name": one_line(self.items.names[i], 120),
+                "rank": rank, "name": one_line(self.items.names[i], 120),
                 "score": float(ranking.score[i]), "std": float(ranking.std[i]),
                 "x": place(ranking.score[i]), "x1": place(low[k]), "x2": place(high[k]), "zero": place(0.0),
             }
             for k, (rank, i) in enumerate(zip(ranks, order.tolist(), strict=True))
         ]  # fmt: skip
         return rows, [(place(value), label) for value, label in axis.ticks(4)]
-
-    def _matrix(self, wins: np.ndarray[Any, Any], order: Sequence[int]) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": one_line(self.items.names[row], 60),
-                "cells": [None if row == column else _count(wins[row, column]) for column in order],
-            }
-            for row in order
-        ]
 
     def _scores(self) -> str:
         self.background.wait()
@@ -318,7 +299,3 @@ def warm_up() -> None:
         session = PreferenceSession(Items(["a", "b", "c", "d"], X))
         session.answer(Question(0, 1), "left")
         session.next()
-
-
-def _count(value: float) -> str:
-    return f"{value:g}" if value else "·"

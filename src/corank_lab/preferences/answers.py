@@ -18,30 +18,21 @@ _APART = 4
 
 
 class Question(NamedTuple):
-    """
-    Two items to compare, by number.
+    """Two items to compare, by number."""
 
-    left, right: The items on the left and on the right.
-    chosen_by: How the pair was chosen: at random before the first answer, by the strategy, as a repetition, or because
-        another judge answered it.
-    """
-
-    left: int
-    right: int
+    left: int  # the item on the left
+    right: int  # the item on the right
+    # how the pair was chosen: "start" (at random before the first answer), "model" (by the strategy), "repeat",
+    # "overlap" (another judge answered it) or "change"
     chosen_by: str = "model"
 
 
 class PairwiseAnswer(NamedTuple):
-    """
-    The better and the worse of two items, by number; if they are equal, in any order.
-
-    better, worse: The items.
-    is_equal: Whether the judge finds them equal.
-    """
+    """The better and the worse of two items, by number; if they are equal, in any order."""
 
     better: int
     worse: int
-    is_equal: bool = False
+    is_equal: bool = False  # whether the judge finds them equal
 
 
 @dataclass(frozen=True)
@@ -57,9 +48,7 @@ class PreferenceEntry(JournalEntry):
 
     left: str = ""  # left, right: names of the items
     right: str = ""
-    # {"start", "model", "repeat", "overlap", "change"}: see `Question.chosen_by`; "change" replaces the last answer to
-    # the same pair
-    by: str = ""
+    by: str = ""  # see `Question.chosen_by`; "change" replaces the last answer to the same pair
 
 
 class PreferenceAnswers:
@@ -73,7 +62,6 @@ class PreferenceAnswers:
             self.add(entry)
 
     def add(self, entry: PreferenceEntry) -> None:
-        """Apply one entry."""
         self.n_entries += 1
         if entry.action == "undo":
             if self.answers:
@@ -101,7 +89,6 @@ class PreferenceAnswers:
 
     @property
     def pairwise(self) -> list[PairwiseAnswer]:
-        """The answers, in the order of answering."""
         return [_answer(action, question) for action, question in self.answers if action != "skip"]
 
     @property
@@ -111,7 +98,6 @@ class PreferenceAnswers:
 
     @property
     def n_skipped(self) -> int:
-        """Number of skipped questions."""
         return sum(action == "skip" for action, _ in self.answers)
 
     @property
@@ -154,14 +140,12 @@ class PreferenceJournal(Journal[PreferenceEntry]):  # noqa: D101
     folder = "preferences"
 
     def begin(self, items: Items, file: str = "", **settings: Any) -> None:
-        """Use the project of items, which is made at the first time."""
         self._items = items
         payload = items_payload(items)
         self._begin(self.hash_of(payload), lambda: payload, file, **settings)
 
     @classmethod
     def hash_of(cls, payload: Any) -> str:
-        """Return a hash of names, features and fields."""
         return hashlib.sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()
 
     def shares(self, payload: Any) -> bool:
@@ -169,7 +153,6 @@ class PreferenceJournal(Journal[PreferenceEntry]):  # noqa: D101
         return all(name in self._items.number for name in payload["names"])
 
     def completed(self, entry: PreferenceEntry) -> tuple[str, PreferenceEntry]:
-        """Return the key of the pair, and the entry."""
         numbers = [self._items.number.get(name, 0) for name in (entry.left, entry.right)]
         return pair_key(numbers), entry
 

@@ -54,7 +54,6 @@ class ScreeningEntry(JournalEntry):
     score: float | None = None
 
     def about(self, unique: UniqueRecords, number: int) -> ScreeningEntry:
-        """Return the entry with the keys and the title of its record."""
         return replace(self, keys=unique.keys(number), title=unique.unique.titles[number][:TITLE])
 
 
@@ -103,7 +102,6 @@ class ScreeningAnswers:
             self.add(entry)
 
     def add(self, entry: ScreeningEntry) -> int | None:
-        """Apply one entry."""
         if entry.action == "topic":
             self.topic = entry.text
             return None
@@ -141,7 +139,6 @@ class ScreeningAnswers:
             self._set(number, self._forget(number))
 
     def _forget(self, number: int) -> ScreeningEntry | None:
-        """Remove the last answer to a record from the history; return the entry before."""
         for place in range(len(self._history) - 1, -1, -1):
             if self._history[place][0] == number:
                 return self._history.pop(place)[1]
@@ -213,12 +210,10 @@ class ScreeningAnswers:
 
     @property
     def last(self) -> int | None:
-        """The record that was answered or postponed last."""
         return self._history[-1][0] if self._history else None
 
     @property
     def last_adjudicated(self) -> int | None:
-        """The record whose conflict was settled last."""
         return next(reversed(self.adjudicated), None)
 
     @property
@@ -231,7 +226,6 @@ class ScreeningAnswers:
 
     @property
     def has_found(self) -> bool:
-        """Whether a relevant record is known."""
         return self.n_found > 0
 
     @property
@@ -241,7 +235,6 @@ class ScreeningAnswers:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether random sampling has begun."""
         return self.n_sampled > 0
 
     @property

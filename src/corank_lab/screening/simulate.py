@@ -16,7 +16,7 @@ from corank_lab.records.records import Records
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.prior import Prior
 from corank_lab.screening.screening import Screening
-from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
+from corank_lab.screening.stopping import DEFAULT_CONFIDENCE, DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.views import Views, make_views
 
 
@@ -42,7 +42,6 @@ class ScreeningReplay:
 
     @property
     def curve(self) -> NDArray[np.float64]:
-        """Recall after each record."""
         return np.asarray(np.cumsum(self.found) / self.found.sum())
 
     @property
@@ -57,7 +56,6 @@ class ScreeningReplay:
 
     @property
     def recall10(self) -> float:
-        """Recall after 10 % of the records."""
         return float(self.curve[int(np.ceil(0.1 * len(self.found))) - 1])
 
     @property
@@ -76,7 +74,6 @@ class ScreeningReplay:
         return float(wrong / (relevant * others))
 
     def at(self, recall: float) -> int:
-        """Return when a recall is reached."""
         return int(np.argmax(self.curve >= recall - 1e-12)) + 1
 
 
@@ -86,7 +83,7 @@ def simulate(
     *,
     rule: str = DEFAULT_RULE,
     target: float = 0.95,
-    confidence: float | None = None,
+    confidence: float = DEFAULT_CONFIDENCE,
     views: Views | None = None,
     topic: str = "",
     prior: Prior | None = None,

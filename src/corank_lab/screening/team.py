@@ -71,13 +71,11 @@ class TeamAnswers:
         self._has_read: dict[str, NDArray[np.bool_]] = {}
 
     def begin(self) -> None:
-        """Use the project of the records, and the answers in it."""
         if self._journal is not None:
             self._journal.begin(self.unique)
             self._apply_log()
 
     def add(self, judge: str, entry: ScreeningEntry) -> int | None:
-        """Apply an entry of a judge, and return its record."""
         answers = self.answers_of(judge)
         number = answers.add(entry)
         if entry.action == "topic":
@@ -94,7 +92,6 @@ class TeamAnswers:
         return number
 
     def answers_of(self, judge: str) -> ScreeningAnswers:
-        """Return the answers of a judge."""
         if judge not in self.judges:
             self.judges[judge] = ScreeningAnswers(self.unique)
             self._team = None
@@ -102,7 +99,6 @@ class TeamAnswers:
 
     @property
     def team(self) -> ScreeningAnswers:
-        """The answers of all judges together."""
         if len(self.judges) == 1:
             return next(iter(self.judges.values()))
         if self._team is None:
@@ -116,11 +112,9 @@ class TeamAnswers:
 
     @property
     def settled(self) -> dict[int, ScreeningEntry]:
-        """Records whose conflict was settled, and how."""
         return {number: entry for answers in self.judges.values() for number, entry in answers.adjudicated.items()}
 
     def verdicts(self, record: int) -> list[JudgeVerdict]:
-        """Return what the judges answered by reading."""
         return [
             JudgeVerdict(judge, answers.current[record], answers.notes.get(record, ""))
             for judge, answers in self.judges.items()
@@ -149,11 +143,9 @@ class TeamAnswers:
         return max(int(self._needed[number] - self._n_read[number]), 0)
 
     def note(self, record: int, text: str) -> None:
-        """Attach a note to a record."""
         self._record(ScreeningEntry("note", self.records.ids[record], text=text))
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
-        """Return the answered and postponed records of the judge, the last one first."""
         return self._mine.search(search, self.entries)
 
     @property
@@ -163,7 +155,6 @@ class TeamAnswers:
 
     @property
     def notes(self) -> Mapping[int, str]:
-        """The notes of the judge by record number."""
         return self._mine.notes
 
     @property
@@ -176,7 +167,6 @@ class TeamAnswers:
         return self.answers_of(self.judge)
 
     def _record(self, *entries: ScreeningEntry) -> None:
-        """Write entries of the judge, then apply them."""
         if self._journal is None:
             for entry in entries:
                 self.add(self.judge, entry)
@@ -212,7 +202,6 @@ class TeamAnswers:
         self._team = None
 
     def _n_elsewhere(self) -> int:
-        """Number of records that nobody has read, but that others hold or have put aside."""
         if self._journal is None or not self._is_shared:
             return 0
         held = (self.unique.find(item) for item in self._journal.held_by_others())
@@ -226,7 +215,6 @@ class TeamAnswers:
         return self._has_read[judge]
 
     def _is_open(self, judge: str) -> NDArray[np.bool_]:
-        """Which records a judge may still read."""
         is_open = (self._n_read < self._needed) & ~self._read_by(judge)
         is_open[list(self.settled)] = False
         return is_open
@@ -253,11 +241,9 @@ class Adjudication(TeamAnswers):
         return sorted(left, key=lambda number: number in self._postponed)
 
     def next(self) -> int | None:
-        """Return the next record in conflict."""
         return next(iter(self.left), None)
 
     def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
-        """Settle a conflict; the answer is on the disk when this returns."""
         if record not in self.conflicts:
             raise InputError(f"record {record} is not in conflict; settle one of those that next() returns.")
         action = "relevant" if relevant else "not"
@@ -271,7 +257,6 @@ class Adjudication(TeamAnswers):
         self._postponed[record] = None
 
     def undo(self) -> int | None:
-        """Withdraw the adjudicator's last answer."""
         last = self._mine.last_adjudicated
         if last is not None:
             self._record(ScreeningEntry("undo", self.records.ids[last], "adjudication"))
@@ -279,7 +264,6 @@ class Adjudication(TeamAnswers):
 
     @property
     def entries(self) -> Mapping[int, ScreeningEntry]:
-        """The adjudicator's answers by record number."""
         return self._mine.adjudicated
 
 
@@ -324,13 +308,11 @@ class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
             self.store.add_files(self.id, files)
 
     def find_records(self, records: Records) -> Project | None:
-        """Find the project of records."""
         self._single = UniqueRecords(records)
         return self.find(records_hash(records), records.sources[0].name if records.sources else "")
 
     @classmethod
     def hash_of(cls, payload: Any) -> str:
-        """Return a hash of the files of the records, or of ids and titles if they were not read from files."""
         return records_hash(records_from_json(payload["records"]))
 
     def shares(self, payload: Any) -> bool:

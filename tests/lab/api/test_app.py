@@ -239,7 +239,7 @@ BAD = [
     ("/rank", {"items": ["a"] * (MAX_ITEMS + 1)}, "items is refused"),
     ("/rank", {**ask(), "k": 0}, "k is refused"),
     ("/rank", {**ask(), "k": True}, "k is refused"),
-    ("/rank", {**ask(), "k": 1.5}, "k is 1.5; send a whole number"),
+    ("/rank", {**ask(), "k": 1.5}, "k is refused"),
     ("/rank", {**ask(), "model": "other"}, "there is no model 'other'"),
     ("/rank", {**ask(), "random_state": "00" * 32}, "random_state must be 64 hexadecimal digits"),
     ("/feedback", {"item": "a"}, "impression"),

@@ -141,3 +141,6 @@ def test_refusals(shop, says, tmp_path):
     with pytest.raises(InputError, match="choose the lists of one model"):
         logged_rows(EventLog(store))
     assert not (folder / "x").exists()
+    with pytest.raises(InputError, match=r"corank\.db, which would be lost"):
+        says("serve", "events", "export", folder, "--output", folder, "--force")
+    assert (folder / "corank.db").is_file()

@@ -15,7 +15,6 @@ from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
     LinearScorer,
-    PerceptronScorer,
     Scorer,
     SumScorer,
     TreeScorer,
@@ -213,22 +212,15 @@ def require_no_constant(names: tuple[str, ...]) -> None:
         raise InputError(f"a feature is called {CONSTANT!r}, which the export uses; rename it.")
 
 
+def linear_weights(scorer: LinearScorer, names: tuple[str, ...], shift: float) -> dict[str, float]:
+    """Return weights by name in float32; a shift is the weight of a feature that is 1."""
+    weights = {name: float(single_text(weight)) for name, weight in zip(names, scorer.weights, strict=True)}
+    return weights | {CONSTANT: float(single_text(shift))} if shift else weights
+
+
 def as_json(value: Any) -> bytes:
     """Return readable JSON; numbers are the shortest that read back."""
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def kind_of(scorer: Scorer) -> str:
-    """Return the name of a scorer's kind, for messages."""
-    if isinstance(scorer, LinearScorer):
-        return "a linear model"
-    if isinstance(scorer, PerceptronScorer):
-        return "a perceptron"
-    if isinstance(scorer, KernelScorer):
-        return "a kernel model"
-    if isinstance(scorer, CalibratedScorer):
-        return "a calibrated model"
-    return "a sum of several kinds of models" if isinstance(scorer, SumScorer) else "trees"
 
 
 def refuse(name: str, scorer: Scorer, nearest: str) -> InputError:
@@ -238,7 +230,7 @@ def refuse(name: str, scorer: Scorer, nearest: str) -> InputError:
     elif isinstance(scorer, SumScorer | KernelScorer):
         nearest = f"fit again with --for {name} (AutoRanker(deploy={name!r})), or {nearest}"
     own = TARGETS[name]
-    return InputError(f"{own.label} takes {own.takes}, but this is {kind_of(scorer)}; {nearest}.")
+    return InputError(f"{own.label} takes {own.takes}, but this is {scorer.kind[1]}; {nearest}.")
 
 
 def walk_tree(node: Any, rows: NDArray[np.int64], leaves: NDArray[Any], look: Callable[[Any, Any], Any]) -> None:

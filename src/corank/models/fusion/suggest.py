@@ -27,12 +27,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.choices import FUSION_STRATEGIES
 from corank.errors import InputError, suggest_names
 from corank.models.fusion.definition import FusionDefinition
 from corank.models.fusion.judged import JudgedQueries, discounts, top_rows
 from corank.models.fusion.lists import RetrievedLists
 from corank.models.fusion.report import alone, mean_of_scores
+from corank.parameters import FUSION_STRATEGIES
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -23,16 +23,15 @@ from sklearn.model_selection import KFold
 
 from corank.base.docs import shared_parameters
 from corank.base.kernels.basis import as_doubles
-from corank.choices import Targets
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes
 from corank.models.labels.batch import StandardizedRows
 from corank.models.labels.calibrated import CalibratedLabelRanker, PairwiseLabelRanker
 from corank.models.labels.online import OnlineLabelRanker
 from corank.models.labels.preferences import LabelPreferences
-from corank.models.labels.ranker import TARGETS, LabelRanker, quality
+from corank.models.labels.ranker import LabelRanker, quality
 from corank.models.labels.votes import ForestLabelRanker, NeighborLabelRanker, scaled_rows
-from corank.parameters import Rules, integer, one_of, rng_of, seed
+from corank.parameters import Rules, Targets, integer, rng_of, seed
 
 Floats = NDArray[np.float64]
 
@@ -90,7 +89,7 @@ class AutoLabelRanker(LabelRanker):
     ('ForestLabelRanker', [[1, 2, 3], [3, 2, 1]])
     """
 
-    _rules: ClassVar[Rules] = {"targets": one_of(*TARGETS), "cv": integer(2), "random_state": seed}
+    _rules: ClassVar[Rules] = {"cv": integer(2), "random_state": seed}
 
     _shapes: ClassVar[Shapes] = {"column_mean_": ("n_features_in_",), "column_scale_": ("n_features_in_",)}
 

@@ -34,8 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from corank.base.docs import shared_parameters
-from corank.base.pairs.losses import LOSSES, Loss
-from corank.choices import AboveZero, Conversion, Targets
+from corank.base.pairs.losses import Loss
 from corank.data.inputs import as_weights
 from corank.data.scoring import score_columns
 from corank.errors import InputError
@@ -45,9 +44,9 @@ from corank.models.labels.batch import (
     StandardizedRows,
     newton,
 )
-from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
-from corank.models.labels.ranker import TARGETS, LabelRanker, require_finite
-from corank.parameters import Rules, boolean, integer, none, number, one_of
+from corank.models.labels.preferences import LabelPreferences, as_conversion
+from corank.models.labels.ranker import LabelRanker, require_finite
+from corank.parameters import AboveZero, Conversion, Rules, Targets, boolean, integer, none, number
 
 Floats = NDArray[np.float64]
 
@@ -116,11 +115,7 @@ class CalibratedLabelRanker(LabelRanker):
 
     _gone: ClassVar[tuple[str, ...]] = ("l1", "solver", "n_steps", "classifier", "random_state", "verbose")
     _rules: ClassVar[Rules] = {
-        "loss": one_of(*(name for name in LOSSES if np.isfinite(Loss.of(name).curvature))),
         "alpha": number(0, inside="()") | none,
-        "targets": one_of(*TARGETS),
-        "conversion": one_of(*CONVERSIONS),
-        "above_zero": one_of(*ABOVE_ZERO),
         "scale": boolean,
         "fit_intercept": boolean,
         "tol": number(0, 1, inside="()"),
@@ -212,7 +207,6 @@ class PairwiseLabelRanker(LabelRanker):
 
     _rules: ClassVar[Rules] = {
         "alpha": number(0, inside="()") | none,
-        "targets": one_of(*TARGETS),
         "scale": boolean,
     }
 

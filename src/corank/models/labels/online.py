@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,6 @@ from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis, as_doubles
 from corank.base.kernels.kernel import is_precomputed
 from corank.base.kernels.views import View
-from corank.choices import AboveZero, Conversion, RankingLoss, Targets
 from corank.core.labels import online as label_steps
 from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
 from corank.core.rows.access import as_core_rows
@@ -37,11 +36,12 @@ from corank.data.rows import encode_categories, encode_like
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Relations
-from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
-from corank.models.labels.ranker import TARGETS, LabelRanker, notes_on, require_finite
-from corank.parameters import Rule, Rules, boolean, integer, none, one_of, rng_of, seed
+from corank.models.labels.preferences import LabelPreferences, as_conversion
+from corank.models.labels.ranker import LabelRanker, notes_on, require_finite
+from corank.parameters import AboveZero, Conversion, Rule, Rules, Targets, boolean, integer, none, one_of, rng_of, seed
 from corank.parameters import kernel as a_kernel
 
+RankingLoss = Literal["share", "kendall", "footrule"]
 Floats = NDArray[np.float64]
 
 RANKING_LOSSES = {
@@ -134,10 +134,7 @@ class OnlineLabelRanker(LabelRanker):
 
     _rules: ClassVar[Rules] = {
         "ranking_loss": one_of(*RANKING_LOSSES) | Rule("a function", callable),
-        "targets": one_of(*TARGETS),
         "kernel": a_kernel | none,
-        "conversion": one_of(*CONVERSIONS),
-        "above_zero": one_of(*ABOVE_ZERO),
         "average": boolean,
         "n_epochs": integer(0),
         "fit_intercept": boolean,

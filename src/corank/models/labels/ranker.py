@@ -313,10 +313,6 @@ def quality(truth: LabelPreferences, utilities: Floats) -> Floats:
     return np.asarray(np.divide(right, counts, out=np.full(len(truth), np.nan), where=counts > 0))
 
 
-TARGETS = ("auto", "classes", "relevant", "ranks", "top")
-"""Ways to read y."""
-
-
 def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPreferences, NDArray[Any]]:
     """Read y."""
     if y is None:

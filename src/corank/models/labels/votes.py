@@ -35,14 +35,13 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from corank.base.docs import shared_parameters
 from corank.base.kernels.basis import as_doubles
-from corank.choices import Targets
 from corank.data.scoring import repeat_first
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes, are_below, is_ascending
 from corank.models.labels.batch import StandardizedRows
 from corank.models.labels.preferences import LabelPreferences
-from corank.models.labels.ranker import TARGETS, LabelRanker, quality
-from corank.parameters import Rules, boolean, integer, none, one_of, rng_of, seed
+from corank.models.labels.ranker import LabelRanker, quality
+from corank.parameters import Rules, Targets, boolean, integer, none, rng_of, seed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -114,7 +113,6 @@ class NeighborLabelRanker(LabelRanker):
 
     _rules: ClassVar[Rules] = {
         "n_neighbors": integer(1) | none,
-        "targets": one_of(*TARGETS),
         "scale": boolean,
     }
 
@@ -321,7 +319,6 @@ class ForestLabelRanker(LabelRanker):
     _rules: ClassVar[Rules] = {
         "n_trees": integer(1),
         "min_leaf": integer(1),
-        "targets": one_of(*TARGETS),
         "random_state": seed,
     }
 

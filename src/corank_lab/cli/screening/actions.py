@@ -74,7 +74,6 @@ class Actions:
         self._is_screening = hasattr(session, "prefetch")
 
     def open(self, record: int | None, message: str = "") -> None:
-        """Show another record."""
         raise NotImplementedError
 
     def settle(self) -> None:
@@ -84,7 +83,6 @@ class Actions:
         """Show another page."""
 
     def apply(self, action: str, text: str) -> None:
-        """Do what a key says."""
         if action == "turn":
             self.turn(text)
         elif action == "redraw":
@@ -181,7 +179,6 @@ class Actions:
             self.open(self.session.next())
 
     def _original(self, text: str) -> int | None:
-        """Ask of which record the shown one is a duplicate."""
         records = self.session.records
         if self.ask is None:
             result = self.session.unique.find(text) if text else None
@@ -256,7 +253,6 @@ class Actions:
         return foot
 
     def _change_listed(self, number: int, key: str) -> None:
-        """Do what a key says to a record of the history."""
         assert self.ask is not None
         self._has_changed = False
         if key in ("\n", "\r"):
@@ -292,7 +288,6 @@ class Actions:
             self.open(self.session.next())
 
     def view(self) -> View:
-        """Return what the terminal shows of the present record."""
         assert self.record is not None
         state = self.state()
         if self.ask is not None and self.console.height < TALL:
@@ -321,7 +316,6 @@ class Actions:
         return View(record_name(records, number), title, details, body, below)
 
     def _duplicates(self, number: int) -> list[str]:
-        """Describe the records that are judged together with one."""
         everything, (_, *others) = self.session.unique.everything, self.session.unique.members(number)
         if not others:
             return []
@@ -353,7 +347,6 @@ class Actions:
         return f"telling words: {signed or 'none before there are answers of both kinds'}"
 
     def state(self) -> list[str]:
-        """Describe the progress, a line for each sentence."""
         if self._is_screening:
             progress = self.session.progress()
             return [summary(progress), *progress.forecast]

@@ -104,7 +104,6 @@ class Reading(Actions):
             self._learning = None
 
     def turn(self, key: str) -> None:
-        """Show another page."""
         self._page = turned(self._page, key, self._n_pages)
 
     def show(self) -> None:

@@ -157,7 +157,6 @@ def report(
 
 
 def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> tuple[dict[str, Any] | None, str]:
-    """Make the certificate, as `screen certify` does; None and the reason if the judges have sampled apart."""
     from corank_lab.screening.certificate import SeparateSamplesError, make_certificate
 
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from corank_lab.screening.stopping.forecast import Forecast, make_forecast
 from corank_lab.screening.stopping.rates import RecallEstimate
 from corank_lab.screening.stopping.rules import (
+    DEFAULT_CONFIDENCE,
     DEFAULT_RULE,
     STOPPING_RULES,
     StoppingRule,
@@ -14,6 +15,7 @@ from corank_lab.screening.stopping.rules import (
 from corank_lab.screening.stopping.urns import SamplePlan, p_by_betting, p_missed
 
 __all__ = [
+    "DEFAULT_CONFIDENCE",
     "DEFAULT_RULE",
     "STOPPING_RULES",
     "Forecast",

@@ -137,7 +137,6 @@ class Forecaster:
         self._places: dict[str, int] = {}
 
     def forecast(self, finds: Sequence[int], read: int, known: int = 0) -> Forecast:
-        """Return the forecast; parameters as in `make_forecast`."""
         key = (tuple(finds), read, known)
         if self._last is None or self._last[0] != key:
             self._last = (key, self._make(finds, read, known))
@@ -197,52 +196,53 @@ def _provable(unread: int, found: int, target: float, confidence: float) -> tupl
 
 @dataclass(frozen=True)
 class ScreeningAdvice:
-    """What is known of the recall, and whether reading may stop; the fields as in `ScreeningProgress`."""
+    """
+    What is known of the recall, and whether reading may stop.
 
-    lines: tuple[str, ...] = ()  # what is estimated, tested and proved, one sentence each
+    forecast: What is estimated, tested and proved, and what further reading is expected to find, one sentence each.
+    may_stop: Whether the stopping rule advises to stop, or all records are read.
+    to_sample: With the rule ``"sample"``, number of records of the random sample up to its next test.
+    evidence: What the advice to stop is based on: "rule", "sample" or "all read"; None without it.
+    advised_since: Number of records read when the present advice of a rule came; None without it. The advice is
+        withdrawn when its condition fails.
+    advice: The advice as a sentence: since when and by which figures it is given, or that it was withdrawn; empty
+        without either.
+    figures: The numbers behind the forecast; None before the first one and while a sample is read.
+    given: Number of answers, and the finds, for which it holds.
+    """
+
+    forecast: tuple[str, ...] = ()
     may_stop: bool = False
     to_sample: int = 0
     evidence: str | None = None
     advised_since: int | None = None
-    sentence: str = ""
-    # the numbers behind the lines; None before the first forecast and while a sample is read
+    advice: str = ""
     figures: Forecast | None = None
-    given: tuple[int, tuple[int, ...]] = (0, ())  # number of answers, and the finds, for which it holds
+    given: tuple[int, tuple[int, ...]] = (0, ())
+
+    @property
+    def estimate(self) -> RecallEstimate | None:
+        """Estimate of the recall; None before five finds, and once a random sample has begun."""
+        return None if self.figures is None else self.figures.estimate
 
 
-@dataclass(frozen=True)
-class ScreeningProgress:
+@dataclass(frozen=True, kw_only=True)
+class ScreeningProgress(ScreeningAdvice):
     """
-    State of a screening.
+    State of a screening; the other fields are those of `ScreeningAdvice`.
 
     n: Number of records.
     read: Number of answered records, including those known beforehand.
     found: Number of relevant records among them.
-    estimate: Estimate of the recall; None before five finds, and once a random sample has begun.
-    may_stop: Whether the stopping rule advises to stop, or all records are read.
-    to_sample: With the rule ``"sample"``, number of records of the random sample up to its next test.
-    evidence: What the advice to stop is based on: "rule", "sample" or "all read"; None without it.
     aside: Number of records put aside.
     elsewhere: In a shared reading, number of unanswered records that other judges hold or have put aside.
-    forecast: What further reading is expected to find, one sentence each.
-    advised_since: Value of `read` at which the present advice of a rule came; None without it. The advice is withdrawn
-        when its condition fails.
-    advice: The advice as a sentence: since when and by which figures it is given, or that it was withdrawn; empty
-        without either.
     """
 
     n: int
     read: int
     found: int
-    estimate: RecallEstimate | None
-    may_stop: bool
-    to_sample: int
-    evidence: str | None = None
     aside: int = 0
     elsewhere: int = 0
-    forecast: tuple[str, ...] = ()
-    advised_since: int | None = None
-    advice: str = ""
 
 
 def advice_sentence(

@@ -226,7 +226,7 @@ def test_contradictions_get_one_sentence(changes, sentence):
     ("changes", "sentence"),
     [
         ({"alpha": -1.0}, "alpha is -1.0; pass a number of at least 0, or None"),
-        ({"loss": "absolute"}, "loss is 'absolute'; pass 'hinge' or 'squared' or 'logistic' or 'squared_hinge'"),
+        ({"loss": "absolute"}, "loss is 'absolute'; pass 'hinge'"),
         ({"n_steps": -1}, "n_steps is -1; pass a whole number of at least 0"),
         ({"rate": "adam"}, "rate is 'adam'; pass 'pegasos' or"),
         ({"query_weight": "query"}, "query_weight is 'query'; pass 'pairs' or 'equal' or 'rows'"),

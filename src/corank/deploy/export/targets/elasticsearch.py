@@ -29,6 +29,7 @@ from corank.deploy.export.target import (
     ExportOptions,
     above32,
     as_json,
+    linear_weights,
     refuse,
     require_no_constant,
     rescored_models,
@@ -93,10 +94,8 @@ def _model(scorer: LinearScorer | TreeScorer, names: tuple[str, ...], shift: flo
     if isinstance(scorer, TreeScorer):
         scorer.require_no_missing_zeros(label)
         return _trees(scorer, names, shift)
-    weights = {name: float(single_text(w)) for name, w in zip(names, scorer.weights, strict=True)}
-    if shift:
-        weights[CONSTANT] = float(single_text(shift))
-    return {"type": "model/linear", "definition": json.dumps(weights, ensure_ascii=False)}
+    definition = json.dumps(linear_weights(scorer, names, shift), ensure_ascii=False)
+    return {"type": "model/linear", "definition": definition}
 
 
 def rescoring_search(models: list[str]) -> dict[str, Any]:
