@@ -34,7 +34,7 @@ from corank_lab.screening.stopping.rules import (
     removed_sentence,
     trade_words,
 )
-from corank_lab.screening.team import RECORDS, records_hash, records_payload
+from corank_lab.screening.team import RECORDS, records_hash, records_payload, unique_records
 
 MAX_REASONS = 9
 N_TELLING = 30
@@ -97,8 +97,6 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         result = store.payload(project.id)
         self.everything = records_from_json(result["records"])
         self.groups = restore_duplicates(self.everything, result["pairs"])
-        self.single = UniqueRecords(self.everything)
-        self.separate: set[tuple[int, int]] = set()
         self.log: list[tuple[str, ScreeningEntry]] = []
         self.results = Results(self)
         self._shown: dict[tuple[str, int], ScreeningEntry] = {}
@@ -183,11 +181,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         if not entry.time:
             entry = replace(entry, time=answer.time)
         self.log.append((answer.judge, entry))
-        if entry.action == "distinct":
-            pair = (self.single.find(entry.id), self.single.find(entry.of))
-            if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
-                self.separate.add((pair[0], pair[1]))
-                self._is_split = True
+        self._is_split |= entry.action == "distinct"
         self.session.add(answer.judge, entry)
 
     def refresh(self) -> None:
@@ -393,8 +387,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             session.advice = advice
 
     def _session(self) -> Screening:
-        groups = self.groups.without(self.separate) if self.separate else self.groups
-        unique = UniqueRecords(self.everything, groups)
+        unique = unique_records(self.everything, self.groups, [entry for _, entry in self.log])
         prior, self.remark = kept_prior(self.store, self.project, unique.unique)
         session = Screening(
             unique, prior=prior, share=True, readers=int(self.setting("readers")),

@@ -61,29 +61,14 @@ def export(
         output, files.records, settled_answers(unique, judges), groups=unique.groups, only=only, tag=tag,
         all_copies=all_copies, overwrite=force, keep_formulas=keep_formulas,
     )  # fmt: skip
-    fields = {
-        "output": output,
-        "only": only,
-        "n_records": counts.n_records,
-        "n_relevant": counts.n_included,
-        "n_not": counts.n_excluded,
-        "n_unread": counts.n_unread,
-        "n_disagreed": counts.n_conflicts,
-        "n_duplicates": counts.n_duplicates,
-        "judges": list(judges),
-    }
-    n_copies = counts.n_duplicates
-    sentence = (
-        f"wrote {output}: {counts.n_records} record{'s' * (counts.n_records != 1)}"
-        + (f" ({only})" if only != "all" else "")
-        + f", {counts.n_included} relevant, {counts.n_excluded} not relevant, {counts.n_unread} unread"
-        + (f", {counts.n_conflicts} on which the judges disagree (left empty)" if len(judges) > 1 else "")
-        + (
-            f"; {n_copies} duplicate{'s' * (n_copies > 1)} {'among them' if all_copies else 'left out'}"
-            if n_copies
-            else ""
-        )
-    )
+    values = {name: value for name, value in vars(counts).items() if name != "changes"}
+    fields = {"output": output, "only": only, **values, "judges": list(judges)}
+    n, n_copies = counts.n_records, counts.n_duplicates
+    parts = [f"{n} record{'s' * (n != 1)}{f' ({only})' if only != 'all' else ''}"]
+    parts += [f"{counts.n_relevant} relevant", f"{counts.n_not} not relevant", f"{counts.n_unread} unread"]
+    parts += [f"{counts.n_disagreed} on which the judges disagree (left empty)"] if len(judges) > 1 else []
+    copies = f"; {n_copies} duplicate{'s' * (n_copies > 1)} {'among them' if all_copies else 'left out'}"
+    sentence = f"wrote {output}: {', '.join(parts)}{copies if n_copies else ''}"
     emit(as_json, "screen export", fields, "\n".join([sentence, *counts.changes]))
 
 

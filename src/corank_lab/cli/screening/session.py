@@ -292,17 +292,9 @@ class ScreeningFiles:
             yield journal, [sentence] if sentence else []
 
     def unique(self, journal: ScreeningJournal) -> UniqueRecords:
-        """Return the records, with groups of duplicates less those that a judge has separated."""
-        from corank_lab.screening import UniqueRecords
+        from corank_lab.screening.team import unique_records
 
-        if self.groups is None:
-            return UniqueRecords(self.records)
-        single = UniqueRecords(self.records)
-        pairs = {
-            (single.find(entry.id), single.find(entry.of)) for _, entry in journal.log if entry.action == "distinct"
-        }
-        separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
-        return UniqueRecords(self.records, self.groups.without(separate) if separate else self.groups)
+        return unique_records(self.records, self.groups, [entry for _, entry in journal.log])
 
     @cached_property
     def judged(self) -> tuple[UniqueRecords, dict[str, ScreeningAnswers]]:
