@@ -30,10 +30,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bench_screening import tiled
-
-GOALS = {"first question, whole path": 60.0, "next question": 150.0, "peak memory": 2048.0}
-"""Largest values that are wanted at 100,000 records, in the unit of the figure."""
+GOALS = {"first question, whole path": 20.0, "next question": 50.0, "peak memory": 1000.0}
+"""Largest values that are wanted at 100,000 records, in the unit of the figure, by the processor."""
 
 
 class Clock:
@@ -65,6 +63,8 @@ def peak_mb() -> int:
 
 def write_works(path: Path, n: int) -> None:
     """Write n records as CSV, a twentieth of them duplicates; labels are in a second file."""
+    from bench_screening import tiled  # which imports far more than the measured process needs
+
     records, y = tiled(n)
     rng = np.random.default_rng(1)
     names = ["".join(rng.choice(list("bdfklmnprst"), 3)) + "a" for _ in range(3000)]
@@ -136,7 +136,7 @@ def one_size(path: Path, n_questions: int) -> None:
         by_clock, by_cpu = (round(times * value, 2) for value in clock.median(name))
         more = {"peak_mb": clock.peak_mb[name]} | ({"goal": GOALS[name]} if name in GOALS else {})
         print(json.dumps({"records": n, "figure": name, unit: by_clock, f"cpu_{unit}": by_cpu, **more}), flush=True)
-    found = {"duplicates": summary.n_duplicates, "references_matched": summary.n_matched}
+    found = {"duplicates": summary.total.n_duplicates, "references_matched": summary.n_matched}
     print(json.dumps({"records": n, "figure": "found", **found}))
     goal = {"goal": GOALS["peak memory"]}
     print(json.dumps({"records": n, "figure": "peak memory", "mb": peak_mb(), **goal}), flush=True)

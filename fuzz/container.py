@@ -10,9 +10,9 @@ from random import Random
 
 import zstandard
 
-from corank.data.io import compressed
+from corank.data.durable import compressed
+from corank.data.durable import text as texts
 from corank.data.io import letor_pieces as pieces
-from corank.data.io import text as texts
 from corank.data.io.letor_reader import read_letor
 from fuzz.format import Format, Unclear, tune
 from fuzz.letor import Letor, Way, check_text, make_text

@@ -13,7 +13,7 @@ from scipy import sparse
 
 import corank
 from corank.data.collection import Dataset
-from corank.data.io import compressed, text
+from corank.data.durable import compressed, text
 from corank.data.io import letor_pieces as pieces
 from corank.data.io.letor_reader import read_letor
 from corank.data.io.letor_writer import write_letor

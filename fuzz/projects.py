@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from corank.data.io.compressed import Budget, spending
+from corank.data.durable.compressed import Budget, spending
 from corank_lab.database.backends import open_database
 from corank_lab.database.database import Database
 from corank_lab.database.transfer import export_project

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.comparison.report import Report
-from corank.models.gp.collaborative.shared_prior import SharedPrior
-from corank.models.gp.collaborative.user_likelihoods import e_step
+from corank.models.gp.shared_prior import SharedPrior
+from corank.models.gp.users import e_step
 from corank.tables import Cell, ReportTable
 from experiments.gp_collaborative.methods import CHEAP, METHODS, errors
 from experiments.gp_collaborative.problem import KERNELS, N_MOVIES, N_USERS, movies, training_movies

@@ -1,21 +1,23 @@
-"""The types of parameters name the values that their rules allow."""
+"""The types of parameters list the values that are allowed."""
 
 from __future__ import annotations
 
-import re
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
 from corank import registry
+from corank.parameters import rules_of
 
-CLASSES = [one for name in registry.names() if isinstance(one := registry.find(name), type) and hasattr(one, "_rules")]
+CLASSES = [
+    kind for name in registry.names() if isinstance(kind := registry.find(name), type) and hasattr(kind, "_rules")
+]
 
 
 def literals(hint):
     """The strings of a Literal, also inside a union."""
     if get_origin(hint) is Literal:
-        return {one for one in get_args(hint) if isinstance(one, str)}
+        return {value for value in get_args(hint) if isinstance(value, str)}
     return set().union(*map(literals, get_args(hint)))
 
 
@@ -25,12 +27,13 @@ def hints_of(kind):
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_types_are_the_rules(kind):
+def test_listed_values_are_allowed_and_no_other_text(kind):
     for name, hint in hints_of(kind).items():
-        if (wanted := literals(hint)) and name in kind._rules:
-            rule = kind._rules[name]
-            assert wanted == set(re.findall(r"'([^']+)'", rule.words)), name
-            assert all(map(rule.allows, wanted)), name
+        if (listed := literals(hint)) and not name.endswith("_"):
+            rule = rules_of(kind)[name]
+            assert all(map(rule.allows, listed)), name
+            assert not rule.allows("no such value"), name
+            assert all(repr(value) in rule.words for value in listed), name
 
 
 def test_choices_of_several_classes_are_typed():

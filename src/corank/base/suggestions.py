@@ -26,13 +26,12 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
-from corank.choices import ROW_STRATEGIES
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, transform_with_qid
 from corank.data.rows import as_rows, encode_categories, encode_like
 from corank.errors import InputError, suggest_names
-from corank.parameters import check_values, integer, number, rng_of, seed
+from corank.parameters import ROW_STRATEGIES, check_values, integer, number, rng_of, seed
 
 Integers = NDArray[np.int64]
 

@@ -44,7 +44,7 @@ def agreement(
     """Measure how far judges agree: Krippendorff's alpha, Cohen's kappa of each pair, and contradictory grades."""
     from corank.cli.output import make_console, show
     from corank.console import printable
-    from corank.data.io.compressed import require_text_place
+    from corank.data.durable.compressed import require_text_place
     from corank.data.io.table_text import write_rows
     from corank.metrics.agreement import judge_agreement, read_judgements
 

@@ -77,7 +77,7 @@ def learn_clicks(
 
     estimate: OfflineEstimate | None = None
     if held_out > 0.0:
-        from corank.data.query_splits import QueryShuffleSplit
+        from corank.data.splits import QueryShuffleSplit
 
         split = QueryShuffleSplit(1, test_size=held_out, random_state=seed)
         train, test = next(split.split(data.X, qid=ids))

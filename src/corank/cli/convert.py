@@ -17,8 +17,8 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.data.collection import Dataset
+    from corank.data.durable.text import TextFile
     from corank.data.io.judgements import JudgementList
-    from corank.data.io.text import TextFile
 
 TEXT = (".txt", ".letor", ".svm", ".dat")
 USUAL_FORMATS = {".csv": "table", ".tsv": "table", ".qrels": "qrels"}
@@ -95,7 +95,7 @@ def convert(
     """Convert rows between LETOR text, stores, Parquet and CSV, judgements among tools, and feature logs to rows."""
     from corank.cli.rows import read_rows
     from corank.console import printable_console
-    from corank.data.io.compressed import is_stream
+    from corank.data.durable.compressed import is_stream
     from corank.data.io.judgements import RESPONSES, kind_of
     from corank.data.io.read import open_source
     from corank.data.io.stores import open_store, store_letor
@@ -145,7 +145,7 @@ def convert(
 
 
 def _target_kind(path: Path) -> str:
-    from corank.data.io.compressed import SUFFIXES, is_stream
+    from corank.data.durable.compressed import SUFFIXES, is_stream
     from corank.data.io.table_text import suffix_of
 
     suffix = suffix_of(path)
@@ -163,7 +163,7 @@ def _target_kind(path: Path) -> str:
 
 def _require_place(target: Path, force: bool) -> None:
     from corank.data.durable.atomic import require_place
-    from corank.data.io.compressed import require_text_place
+    from corank.data.durable.compressed import require_text_place
     from corank.data.io.store_header import require_store_place
 
     require = {"store": require_store_place, "parquet": require_place}
@@ -206,7 +206,7 @@ def _convert_judgements(
     as_json: bool, force: bool,
 ) -> None:  # fmt: skip
     """Convert judgements, or clicks to judgements."""
-    from corank.data.io.compressed import is_stream, require_text_place
+    from corank.data.durable.compressed import is_stream, require_text_place
     from corank.data.io.judgement_formats import write_judgements
     from corank.data.io.table_text import suffix_of
 

@@ -19,8 +19,7 @@ from corank.errors import InputError
 def targets() -> str:
     """Return the names of the targets of models and fusions, for help."""
     import_scikit_learn()
-    from corank.deploy.export import TARGETS
-    from corank.deploy.export.fusion import FUSION_TARGETS
+    from corank.deploy.export import FUSION_TARGETS, TARGETS
 
     return ", ".join(dict.fromkeys([*TARGETS, *FUSION_TARGETS]))
 
@@ -110,7 +109,7 @@ def _export_fusion(
     path: Path, to: str, output: Path, name: str | None, size: int, dialect: str, nearest: bool, as_json: bool,
     force: bool,
 ) -> None:  # fmt: skip
-    from corank.deploy.export.fusion import export_fusion
+    from corank.deploy.export import export_fusion
     from corank.models.fusion import load_fusion
 
     try:

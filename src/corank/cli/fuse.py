@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from corank.comparison.fusion_report import FusionReport
     from corank.data.io.runs import Runs
     from corank.data.io.trec import Qrels
     from corank.models.fusion import Fusion
+    from corank.models.fusion.report import FusionReport
 
 RunFiles = Annotated[
     list[Path],
@@ -170,11 +170,11 @@ def _learn(
 ) -> tuple[Fusion, FusionReport, list[str]]:
     import warnings
 
-    from corank.comparison.fusion_report import report_fusion
     from corank.data.rows import with_names
     from corank.errors import UsageWarning
     from corank.models.fusion import Fusion
     from corank.models.fusion.fusion import FUSION
+    from corank.models.fusion.report import report_fusion
 
     y, missed = lists.join(grades)
     if not (y > 0).any() and not (missed.y > 0).any():
@@ -265,7 +265,7 @@ def rank_runs(model: Path, paths: list[Path], output: Path | None, tag: str, *, 
     """Apply a fusion to new lists, and write a TREC run."""
     import sys
 
-    from corank.data.io.compressed import is_stream, require_text_place
+    from corank.data.durable.compressed import is_stream, require_text_place
     from corank.data.io.runs import read_runs
     from corank.data.io.trec import run_lines, write_run
     from corank.models.fusion import load_fusion
@@ -296,11 +296,11 @@ def suggest_documents(
     """Choose documents to judge for a fusion, and write them with the reason and the probability of each."""
     import numpy as np
 
-    from corank.comparison.fusion_suggest import suggest_for_fusion
-    from corank.data.io.compressed import STANDARD, is_stream, write_text
+    from corank.data.durable.compressed import STANDARD, is_stream, write_text
     from corank.data.io.table_text import csv_text
     from corank.models.fusion import load_fusion
     from corank.models.fusion.lists import RetrievedLists
+    from corank.models.fusion.suggest import suggest_for_fusion
     from corank.text import read_document_fields
 
     definition = load_fusion(model)

@@ -1,10 +1,10 @@
 """
 Import scikit-learn and LightGBM for a command, without the libraries that they import and seldom use.
 
-`import sklearn.base` takes a second, of which scipy.stats (for one old function) and pandas (for its version) are two
-thirds. LightGBM imports pandas, and scikit-learn's model selection for estimators that corank does not use. A command
-is a process of its own, so that it may delay scipy.stats and leave out the others, which are imported when something
-else asks for them.
+`import sklearn.base` takes a second, of which scipy.stats (for one old function), pandas (for its version) and parts of
+numpy (for their names) are two thirds. LightGBM imports pandas, and scikit-learn's model selection for estimators that
+corank does not use. A command is a process of its own, so that it may delay some and leave out the others, which are
+imported when something else asks for them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader, find_spec
 from typing import Any
 
-DELAYED = "scipy.stats"
+DELAYED = ("scipy.stats", "numpy.f2py", "numpy.testing")
 
 
 class _Finder(MetaPathFinder):
@@ -28,7 +28,7 @@ class _Finder(MetaPathFinder):
         """Return a module that is loaded when it is first used; None for other modules, which are found as usual."""
         if name in self._left_out:
             raise ModuleNotFoundError(f"{name} is not needed here", name=name)
-        spec = PathFinder.find_spec(name, path) if name == DELAYED else None
+        spec = PathFinder.find_spec(name, path) if name in DELAYED else None
         if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
         return spec

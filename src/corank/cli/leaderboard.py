@@ -64,8 +64,8 @@ def leaderboard(
     """Rank items from votes: scores with intervals, sets of ranks, win probabilities, judges, next votes."""
     from corank.cli.imports import import_scikit_learn
     from corank.data.durable.atomic import atomic_file, require_place
+    from corank.data.durable.text import require_exists
     from corank.data.io.table_text import csv_text
-    from corank.data.io.text import require_exists
     from corank.errors import InputError
 
     if fail_if_worse is not None and fail_if_worse[0] == fail_if_worse[1]:
@@ -93,7 +93,7 @@ def leaderboard(
         with atomic_file(plot, overwrite=force) as scratch:
             board.plot().savefig(scratch, dpi=150, format=plot.suffix[1:])
     if report is not None:
-        from corank.comparison.study_report import leaderboard_page
+        from corank.comparison.card import leaderboard_page
 
         command = " ".join(["corank leaderboard", votes.name, *(f"--cheap {cheap.name}" for _ in [0] if cheap)])
         with atomic_file(report, overwrite=force) as scratch:

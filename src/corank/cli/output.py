@@ -47,7 +47,7 @@ def emit_rows(
 
     It is CSV, or, with_blanks, text without header whose columns are separated by blanks.
     """
-    from corank.data.io.compressed import is_stream
+    from corank.data.durable.compressed import is_stream
     from corank.data.io.table_text import write_rows
 
     if as_json and output is None:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from corank.cli.options import ColumnOptions
 from corank.data.collection import Dataset, as_texts
 from corank.data.column_roles import ColumnChoice, list_names
+from corank.data.durable.text import Source, TextFile, open_text
 from corank.data.io.judgements import JSON, JudgementList, read_judgements
 from corank.data.io.read import common_format, detect_format, open_source, read
 from corank.data.io.search_responses import as_run, read_responses
 from corank.data.io.table_text import csv_rows, read_utf8, suffix_of
-from corank.data.io.text import Source, TextFile, open_text
 from corank.data.io.trec import RUN_COLUMNS, Qrels, Run, is_qrels, merge_qrels, read_qrels, read_run
 from corank.errors import InputError, suggest_names
 

@@ -47,7 +47,7 @@ def index(
     import time
 
     from corank.data.durable.atomic import require_place
-    from corank.data.io.text import open_text
+    from corank.data.durable.text import open_text
     from corank.errors import InputError
     from corank.text import add_documents, open_corpus, read_corpus, save_corpus
 
@@ -130,7 +130,7 @@ def search(
     """Search an index by BM25, a learnt similarity or vectors; print rank, score and id, or write a TREC run."""
     import numpy as np
 
-    from corank.data.io.compressed import is_stream, require_text_place
+    from corank.data.durable.compressed import is_stream, require_text_place
     from corank.data.io.trec import write_run
     from corank.deploy.persist import load
     from corank.errors import InputError

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from corank.choices import FUSION_STRATEGIES, PAIR_STRATEGIES, ROW_STRATEGIES
 from corank.cli.options import Convention, Force, Json, JudgedColumns, KeepFormulas, Seed, Unjudged, list_choices
 from corank.cli.output import emit_rows
 from corank.errors import InputError
+from corank.parameters import FUSION_STRATEGIES, PAIR_STRATEGIES, ROW_STRATEGIES
 
 if TYPE_CHECKING:
     from corank.data.collection import Dataset
@@ -74,7 +74,7 @@ def suggest(
     """Suggest what to judge next: rows, pairs for a preference model, documents for a fusion or an evaluation."""
     from corank.cli.learn.models import last_step, load_ranker
     from corank.cli.rows import read_rows, row_names
-    from corank.data.io.compressed import require_text_place
+    from corank.data.durable.compressed import require_text_place
     from corank.data.routing import columns_were_checked
     from corank.models.gp import PreferenceGP
 

@@ -45,7 +45,7 @@ INNER_FOLDS = 3
 _ENOUGH = 8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Settings:
     """Settings shared by all fits of a comparison."""
 
@@ -256,7 +256,6 @@ class Method:
     is_label_free: bool = False  # whether it needs no judgements
     uses_unscored: bool = False  # whether unjudged rows change the model
     takes_unscored: bool = True  # whether ``fit`` accepts unjudged rows; otherwise they are removed
-    warms_up: bool = True  # whether it compiles kernels when first used
     complexity: int = 0  # rank from the simplest method
     module: str = ""  # optional dependency
 
@@ -396,7 +395,6 @@ def _of_estimator(name: str, estimator: Any, place: int) -> Method:
         is_label_free=is_ranker and not last._needs_judgements,
         uses_unscored=is_ranker and bool(getattr(last, "coupling", 0.0)),
         takes_unscored=is_ranker,
-        warms_up=type(estimator).__module__.startswith("corank."),
         complexity=place,
     )
 

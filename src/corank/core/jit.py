@@ -103,6 +103,11 @@ def is_small(n_entries: int) -> bool:
     return _State.entries <= SMALL_ENTRIES
 
 
+def is_compiled() -> bool:
+    """Return whether numba was imported, so that a call of a kernel costs little."""
+    return _State.is_compiling
+
+
 def compile_kernels() -> None:
     """Import numba and replace all waiting kernels by compiled ones, which numba finds where they were imported."""
     with _LOCK:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.rows.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, parallel_map, threads_for
 from corank.data.columns import MissingValues
-from corank.data.durable.regular import require_unchanged
+from corank.data.durable.files import require_unchanged
 from corank.data.inputs import as_pairs, as_prior, as_scores, as_weights, require_moderate
 from corank.data.queries import Queries
 from corank.data.rows import NamedRows, as_rows, has_missing

@@ -27,14 +27,12 @@ from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes
 from corank.metrics import evaluate
-from corank.parameters import Rule, Rules, check_values, integer, none, number, one_of, rng_of, seed
+from corank.parameters import Rule, Rules, check_values, integer, none, number, rng_of, seed
 from corank.text.corpus import Corpus, Index, tiny_corpus
 
 Floats = NDArray[np.float64]
 Idf = Literal["lucene", "robertson", "plain"]
 
-IDFS = ("lucene", "robertson", "plain")
-"""Names of inverse document frequencies."""
 
 _array = Rule("one number for each column", lambda value: not isinstance(value, str | bytes | dict))
 
@@ -99,7 +97,6 @@ class BM25(Ranker):
     _rules: ClassVar[Rules] = {
         "k1": number(0),
         "b": number(0, 1),
-        "idf": one_of(*IDFS),
         "query": _array | none,
     }
 

@@ -389,10 +389,10 @@ class TaskBuilder:
             raise InputError(f"{self._path} has no documents; expected a query and a document in each row.")
         default = GradingScale()
         if self._grades - set((scale or default).grades):
-            most = max(self._grades | set((scale or default).grades))
-            scale = GradingScale(tuple(range(most + 1)), ("",) * (most + 1)) if most <= 10 else None
+            highest = max(self._grades | set((scale or default).grades))
+            scale = GradingScale(tuple(range(highest + 1)), ("",) * (highest + 1)) if highest <= 10 else None
             if scale is None:
-                raise InputError(f"{self._path} has grades up to {most}; grades from 0 to 10 can be given on pages.")
+                raise InputError(f"{self._path} has grades up to {highest}; grades from 0 to 10 can be given on pages.")
         X = np.empty((0, 0)) if X is None else X
         documents = list(self._documents.values())
         return GradingFile(GradingTask(self._made, documents, X, columns, scale, self.has_order), self._known)

@@ -110,9 +110,9 @@ class PageRequest:
         return [item for item in self.request.cookies.get(self.site.cookie, "").split(_SEPARATOR) if item][:MAX_TOKENS]
 
     def set_tokens(self, response: Response, tokens: Sequence[str]) -> None:
-        kept = _SEPARATOR.join(list(dict.fromkeys(tokens))[:MAX_TOKENS])
+        value = _SEPARATOR.join(list(dict.fromkeys(tokens))[:MAX_TOKENS])
         response.set_cookie(
-            self.site.cookie, kept, max_age=COOKIE_DAYS * 86400 if kept else 0, path="/",
+            self.site.cookie, value, max_age=COOKIE_DAYS * 86400 if value else 0, path="/",
             secure=self.request.url.scheme == "https", httponly=True, samesite="strict",
         )  # fmt: skip
 

@@ -296,8 +296,8 @@ class Importer:
 
 def read_import(store: Database, kinds: Mapping[str, type[Workspace]], id: str) -> None:
     """Make the project of a stored upload, or store why that cannot be done."""
-    found = find_import(store, id)
-    if found is None or found.project is not None:
+    upload = find_import(store, id)
+    if upload is None or upload.project is not None:
         return
     last = 0.0
 
@@ -311,11 +311,11 @@ def read_import(store: Database, kinds: Mapping[str, type[Workspace]], id: str) 
 
     report("read", 0.0)
     files = files_of_import(store, id)
-    n_bytes = MAX_SAVED_BYTES if found.kind == SAVED else MAX_BYTES
+    n_bytes = MAX_SAVED_BYTES if upload.kind == SAVED else MAX_BYTES
     failure = ""
     try:
         with spending(Budget(n_bytes=n_bytes, cells=MAX_VALUES, values=MAX_VALUES)):
-            make_project(store, kinds, found.kind, found.name, files, upload=id, report=report)
+            make_project(store, kinds, upload.kind, upload.name, files, upload=id, report=report)
     except DatabaseError:
         raise
     except InputError as error:

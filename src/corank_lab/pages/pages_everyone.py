@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -80,7 +80,6 @@ def after_form(page: PageRequest) -> Response:
 def add_project(page: PageRequest) -> Response:
     """Make a project of uploaded files."""
     kind, files, store = page.form.get("kind", ""), page.files, page.site.store
-    kinds = page.site.workspaces.kinds
     name = one_line(page.form.get("name", ""), 100)
     # the form and its files: sending both again, as after a double click, does not make another project
     upload = sha256(page.form.get("client_id", secrets.token_urlsafe()).encode("utf-8", "replace"))
@@ -91,16 +90,24 @@ def add_project(page: PageRequest) -> Response:
         imports.add_import(store, id, ANY, name or one_line(files[0].name.split(".")[0], 100), files)
         return page.go(f"/imports/{id}")
     try:
-        project = imports.read_small(store, kinds, kind, name, files, id)
-        if project is None:
-            imports.add_import(store, id, kind, name, files)
-            page.site.importer.begin(id)
-            return page.go(f"/imports/{id}")
+        return _make_project(page, kind, name, files, id, imports.add_import)
     except DatabaseError:
         raise
     except InputError as error:
         return home(page, str(error), 422)
-    return page.go(_start(project.kind, project.id, kind))
+
+
+def _make_project(
+    page: PageRequest, kind: str, name: str, files: Sequence[UploadedFile], id: str, keep: Callable[..., None]
+) -> Response:
+    """Make a project of files at once, or keep them for the importer if they are large; go to its first page."""
+    store, kinds = page.site.store, page.site.workspaces.kinds
+    project = imports.read_small(store, kinds, kind, name, files, id)
+    if project is not None:
+        return page.go(_start(project.kind, project.id, kind))
+    keep(store, id, kind, name, files)
+    page.site.importer.begin(id)
+    return page.go(f"/imports/{id}")
 
 
 def import_progress(page: PageRequest) -> Response:
@@ -113,12 +120,12 @@ def import_progress(page: PageRequest) -> Response:
         return page.go(_start(project.kind if project else "", result.project, result.kind))
     if result.error:
         return page.render("message.html", 422, title="The files were not imported", message=result.error)
-    return _preview(page, result) if result.kind == ANY else page.render("import.html", found=result)
+    return _preview(page, result) if result.kind == ANY else page.render("import.html", upload=result)
 
 
 def decide_import(page: PageRequest) -> Response:
     """Make a project of an upload as the owner decided: for a task, with corrected roles of columns; or discard it."""
-    store, site = page.site.store, page.site
+    store = page.site.store
     result = imports.find_import(store, page.request.path_params["upload"])
     if result is None:
         raise HTTPError(404)
@@ -130,21 +137,16 @@ def decide_import(page: PageRequest) -> Response:
     task, name = page.form.get("kind", ""), one_line(page.form.get("name", ""), 100)
     try:
         files = _corrected(page, TASKS[task].kind if task in TASKS else task, result)
-        project = imports.read_small(store, site.workspaces.kinds, task, name, files, result.id)
-        if project is None:
-            imports.decide(store, result.id, task, name, files)
-            site.importer.begin(result.id)
-            return page.go(f"/imports/{result.id}")
+        return _make_project(page, task, name, files, result.id, imports.decide)
     except DatabaseError:
         raise
     except InputError as error:
         return _preview(page, result, str(error), 422)
-    return page.go(_start(project.kind, project.id, task))
 
 
-def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile]:
+def _corrected(page: PageRequest, kind: str, waiting: Import) -> list[UploadedFile]:
     """Return the files of an upload with the columns that the form renames."""
-    stored = imports.files_of_import(page.site.store, found.id)
+    stored = imports.files_of_import(page.site.store, waiting.id)
     if not any(value for name, value in page.form.items() if name.startswith("role-")):
         return stored
     recognised, previews = preview_files(stored)
@@ -166,8 +168,8 @@ def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile
     return [*tables, *(UploadedFile(name, content) for name, (_, content) in upload.images.items())]
 
 
-def _preview(page: PageRequest, found: Import, error: str = "", status: int = 200) -> Response:
-    stored = imports.files_of_import(page.site.store, found.id)
+def _preview(page: PageRequest, waiting: Import, error: str = "", status: int = 200) -> Response:
+    stored = imports.files_of_import(page.site.store, waiting.id)
     try:
         kind, previews = preview_files(stored)
     except InputError as reason:  # such as a damaged archive
@@ -178,7 +180,7 @@ def _preview(page: PageRequest, found: Import, error: str = "", status: int = 20
     return page.render(
         "preview.html", status, error=error, files=previews, offered=tasks, kind=page.form.get("kind", task),
         recognised=kind, roles=ROLES, shown=MAX_SHOWN_COLUMNS, form=page.form,
-        name=page.form.get("name", found.name or first),
+        name=page.form.get("name", waiting.name or first),
     )  # fmt: skip
 
 

@@ -228,7 +228,7 @@ def import_summary(page: PageRequest, error: str = "", status: int = 200) -> Res
     return page.render(
         "screen_import.html", status, error=error, known=workspace.known_before(), table=result.table(),
         sentences=result.sentences(), groups=shown, n_groups=len(groups),
-        n_labels=result.n_relevant + result.n_irrelevant, use_labels=workspace.setting("use_labels"),
+        n_labels=result.total.n_relevant + result.total.n_irrelevant, use_labels=workspace.setting("use_labels"),
     )  # fmt: skip
 
 

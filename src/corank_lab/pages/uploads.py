@@ -247,9 +247,9 @@ def with_roles(file: UploadedFile, kind: str, roles: Mapping[str, str]) -> Uploa
         parsed = _parse(file)
     names = {column: ROLES[kind][role] for column, role in roles.items() if role != LEFT_OUT}
     taken = {name.casefold() for name in names.values()}
-    kept = [fromkey for fromkey in dict.fromkeys(parsed.columns) if fromkey and roles.get(fromkey) != LEFT_OUT]
-    header = [names.get(item) or (f"{item} (source)" if item.casefold() in taken else item) for item in kept]
-    rows = [["; ".join(record.get(column, ())) for column in kept] for record in parsed.records]
+    columns = [column for column in dict.fromkeys(parsed.columns) if column and roles.get(column) != LEFT_OUT]
+    header = [names.get(item) or (f"{item} (source)" if item.casefold() in taken else item) for item in columns]
+    rows = [["; ".join(record.get(column, ())) for column in columns] for record in parsed.records]
     return UploadedFile(f"{file.name.rpartition('.')[0] or file.name}.csv", csv_text([header, *rows]).encode())
 
 

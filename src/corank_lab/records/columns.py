@@ -248,16 +248,16 @@ def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
     return result
 
 
-def _settle(found: dict[str, list[str]]) -> None:
+def _settle(columns: dict[str, list[str]]) -> None:
     """Give a column that two fields claim to the one that needs it."""
-    titles, journals = found.get("title", []), found.get("journal", [])
-    own = [title for title in titles if title not in journals]
-    if own:
-        found["title"] = own
+    titles, journals = columns.get("title", []), columns.get("journal", [])
+    titles_only = [title for title in titles if title not in journals]
+    if titles_only:
+        columns["title"] = titles_only
     elif titles:
-        found["journal"] = [journal for journal in journals if journal not in titles]
-    if len(found.get("year", ())) > 1:  # a column of years before dates
-        found["year"].sort(key=lambda item: "year" not in normalise_name(item))
+        columns["journal"] = [journal for journal in journals if journal not in titles]
+    if len(columns.get("year", ())) > 1:  # a column of years before dates
+        columns["year"].sort(key=lambda item: "year" not in normalise_name(item))
 
 
 WOS_COLUMNS = {
@@ -325,7 +325,7 @@ def _records(n: int) -> str:
 
 def judge_columns(columns: Sequence[str], normalise: Mapping[str, str]) -> list[str]:
     """Return the columns with one judge each, such as ``included (Ann)``, or those of Abstrackr."""
-    reviewers = [found[1] for column in columns if (found := _REVIEWER.fullmatch(column.strip()))]
+    reviewers = [match[1] for column in columns if (match := _REVIEWER.fullmatch(column.strip()))]
     if reviewers:
         return [column for column in columns if column in reviewers]
     return [column for column in columns if _PER_JUDGE.fullmatch(normalise.get(column, ""))]

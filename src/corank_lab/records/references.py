@@ -218,17 +218,17 @@ class _Index:
             return None
         return min(longest)
 
-    def _agrees(self, at: int, text: str, before: list[str]) -> bool:
+    def _agrees(self, index: int, text: str, before: list[str]) -> bool:
         """Whether the year is in the text, and the first author is the first of those before the title."""
-        year, family = self._records.details[at].year, self._families[at]
+        year, family = self._records.details[index].year, self._families[index]
         years = [int(item) for item in _YEAR.findall(text)]
         if year is None or not years:
-            is_year = len(self._entries[at].title) >= 40 and bool(family and before)
+            is_year = len(self._entries[index].title) >= 40 and bool(family and before)
         else:
             is_year = year in years
         # the first author has at most three names and two initials before the next author begins
         is_author = not family or not before or set(family.split()) <= set(before[: 5 + family.count(" ")])
-        return is_year and is_author and (bool(family and before) or len(self._entries[at].title) >= 30)
+        return is_year and is_author and (bool(family and before) or len(self._entries[index].title) >= 30)
 
 
 def _is_bounded(text: str, end: int) -> bool:

@@ -20,7 +20,7 @@ from corank_lab.screening.prisma import NO_REASON, PrismaCounts
 from corank_lab.screening.stopping.rules import StoppingRule, accepted_error
 from corank_lab.screening.stopping.urns import require_richness
 
-MANY = 8
+MAX_REASONS = 8
 """Number of reasons that the paragraph lists; more are counted together."""
 
 EVIDENCE = {
@@ -213,8 +213,8 @@ def _result(facts: ScreeningFacts) -> str:
     counts = facts.counts
     if not counts.screened:
         return "No record was screened yet."
-    shown = list(counts.excluded[:MANY])
-    rest = counts.excluded[MANY:]
+    shown = list(counts.excluded[:MAX_REASONS])
+    rest = counts.excluded[MAX_REASONS:]
     shown += [(f"{len(rest)} further reasons", sum(n for _, n in rest))] if rest else []
     reasons = "; ".join(f"{reason}: {n}" for reason, n in shown)
     why = f" ({reasons})" if counts.excluded and [reason for reason, _ in counts.excluded] != [NO_REASON] else ""

@@ -105,14 +105,14 @@ def test_lightgbm_scores_the_categories_of_our_trees():
     held = (X.head(30), y[:30], qid[:30])
     model = LambdaRank(scorer="trees", early_stopping=True, random_state=0).fit(X, y, qid=qid, eval_set=held)
     booster = lightgbm.Booster(model_str=model.trees_.to_lightgbm())
-    np.testing.assert_array_equal(booster.predict(dummies.to_numpy()), model.predict(X))
+    np.testing.assert_array_equal(booster.predict(model.trees_.coded(dummies.to_numpy())), model.predict(X))
 
 
 @pytest.mark.filterwarnings("ignore:columns of categories:corank.errors.UsageWarning")
 def test_categories_in_warm_starts_pipelines_scalers_and_label_rankers():
     X, dummies, y, qid = categories()
-    for model in (LambdaRank(warm_start=True, n_steps=3, random_state=0), make_pipeline(RankRLS(alpha=0.1))):
-        fit = {"qid": qid} if isinstance(model, LambdaRank) else {"rankrls__qid": qid}
+    for model in (SPD(warm_start=True, n_steps=3, random_state=0), make_pipeline(RankRLS(alpha=0.1))):
+        fit = {"qid": qid} if isinstance(model, SPD) else {"rankrls__qid": qid}
         by_hand = clone(model).fit(dummies, y, **fit).fit(dummies, y, **fit)
         np.testing.assert_array_equal(model.fit(X, y, **fit).fit(X, y, **fit).predict(X), by_hand.predict(dummies))
     scaler = QueryScaler().fit(X, qid=qid)
@@ -141,7 +141,7 @@ def test_categories_are_compared_explained_and_suggested():
 
 def test_sentence_says_what_became_of_categories():
     X, _, y, qid = categories()
-    with pytest.warns(UsageWarning, match=r"0 and 1: 'colour' became 4 \('colour=red', ...\), 'size' became 3"):
+    with pytest.warns(UsageWarning, match="0 and 1: 'colour' became 4"):
         SPD().fit(X, y, qid=qid)
 
 

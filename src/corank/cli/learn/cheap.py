@@ -28,7 +28,7 @@ def evaluate_with_cheap(
     """Print human only, cheap only and corrected values of runs; exit with status 1 if a run is much worse."""
     from corank.cli.rows import read_run_file, read_truth
     from corank.console import printable
-    from corank.data.io.compressed import require_text_place, write_text
+    from corank.data.durable.compressed import require_text_place, write_text
     from corank.metrics.cheap.report import fields, losses, sentences, tables
     from corank.metrics.cheap.report import junit as junit_text
     from corank.metrics.cheap.runs import evaluate_runs
@@ -166,9 +166,9 @@ def _read_drawn(path: Path) -> list[tuple[str, str, float, float, float]]:
 
 def is_drawn(path: Path) -> bool:
     """Return whether a table has the columns of a draw."""
+    from corank.data.durable.text import open_text
     from corank.data.io.read import detect_format
     from corank.data.io.table_text import csv_rows, suffix_of
-    from corank.data.io.text import open_text
 
     if suffix_of(path) not in (".csv", ".tsv") or detect_format(path) != "csv":
         return False
@@ -184,7 +184,7 @@ def suggest_for_evaluation(
 
     from corank.cli.output import emit_rows
     from corank.cli.rows import read_run_file, read_truth
-    from corank.data.io.compressed import require_text_place
+    from corank.data.durable.compressed import require_text_place
     from corank.metrics.cheap.documents import document_weights, gains, sample_documents, with_frame
     from corank.metrics.conventions import find_convention
     from corank.text import read_document_fields
@@ -248,7 +248,7 @@ def write_page(path: Path, evaluation: RunsEvaluation, *, force: bool) -> None:
         described = "; ".join(f"{row.name} {row.mean:.3f}, {row.low:.3f} to {row.high:.3f}" for row in rows)
         caption = f"Means with {result.level:.0%} intervals, before and after the correction by cheap grades."
         chart = interval_chart(rows, result.metric)
-        drawn = plot(chart, f"m{number}", result.metric, described, caption, is_lone=True)
+        drawn = plot(chart, f"m{number}", result.metric, described, caption)
         lines = sentences(result, evaluation.these_queries)
         opening = [paragraph(lines[0], "verdict"), drawn, bullets(lines[1:])]
         sections.append(part(f"m{number}", result.metric, [*opening, *tables(result)]))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from corank.data.collection import Dataset
-    from corank.data.io.text import TextFile
+    from corank.data.durable.text import TextFile
     from corank.data.io.trec import Qrels
     from corank.data.judges import JudgeGrades
     from corank.metrics import Evaluation, PairedTest
@@ -76,7 +76,7 @@ def evaluate(
 ) -> None:
     """Compute metrics of a ranking, and test the difference from other rankings."""
     from corank.cli.rows import read_truth
-    from corank.data.io.compressed import require_text_place
+    from corank.data.durable.compressed import require_text_place
     from corank.data.queries import Queries
     from corank.errors import InputError
     from corank.metrics import compare_runs, parse_metric
@@ -138,10 +138,10 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Evaluate a score file (one number per line, aligned with the truth) or a TREC run."""
     from corank.cli.rows import first_words
+    from corank.data.durable.text import open_text
     from corank.data.io.judgements import JSON
     from corank.data.io.search_responses import as_run, read_responses
     from corank.data.io.table_text import suffix_of
-    from corank.data.io.text import open_text
     from corank.data.io.trec import RUN_COLUMNS, read_scores
     from corank.errors import InputError
     from corank.metrics import evaluate as evaluate_scores

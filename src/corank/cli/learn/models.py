@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from corank import registry
 from corank._lazy import is_sparse
+from corank.cli.imports import import_scikit_learn
 from corank.cli.rows import FittedModel
 from corank.data.column_roles import column_numbers
 from corank.errors import InputError, suggest_names, warn
@@ -77,6 +78,7 @@ def load_ranker(path: Path, data: Sequence[Path], *, only_scores: bool = False) 
 
         if (scorer := load_linear(path)) is not None:
             return FittedModel(path, scorer)
+    import_scikit_learn()
     from corank.deploy.persist import load
 
     ranker = load(path)

@@ -34,7 +34,7 @@ def rank(
 
     from corank.cli.learn.models import load_ranker
     from corank.cli.learn.scoring import ScoringRequest, write_scores
-    from corank.data.io.compressed import is_stream, require_text_place, write_text
+    from corank.data.durable.compressed import is_stream, require_text_place, write_text
     from corank.deploy.persist.container import LinearScorer
     from corank.errors import InputError
 

@@ -9,6 +9,7 @@ rows get equal bits, dense or sparse, alone or in a block.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit, jit_when_large
 
-# LightGBM's flags of a node: the side of missing values, and which values are missing
+# LightGBM's flags of a node: a split of categories, the side of missing values, and which values are missing
+CATEGORIES = 1
 DEFAULT_LEFT = 2
 MISSING_ZERO = 4
 MISSING_NAN = 8
@@ -33,7 +35,8 @@ class TreeArrays(NamedTuple):
     """
     Trees with one array per property, for kernels.
 
-    features, thresholds (n_nodes,): a row goes left if its feature is at most the threshold.
+    features, thresholds (n_nodes,): a row goes left if its feature is at most the threshold, or for a split of
+        categories, if it is in the set with the number `threshold`.
     children (n_nodes, 2): left and right child, counted from the first node of the tree; leaf k is −k − 1.
     """
 
@@ -43,6 +46,7 @@ class TreeArrays(NamedTuple):
     children: NDArray[np.int32]
     flags: NDArray[np.uint8]  # (n_nodes,): see `DEFAULT_LEFT`
     values: NDArray[np.float64]  # (n_nodes + n_trees,): of the leaves, tree after tree
+    sets: NDArray[np.bool_]  # (n_sets, n_categories): categories of each set
     depths: NDArray[np.int64]  # (n_trees,): largest number of nodes on a path
 
 
@@ -91,12 +95,17 @@ def _score_row(trees, x):  # type: ignore[no-untyped-def]
         while node >= 0:
             k = np.uint64(begin + node)
             value, flags = x[trees.features[k]], trees.flags[k]
-            is_missing = flags & MISSING_NAN and np.isnan(value)
-            # as LightGBM: NaN counts as zero where no value of the column was NaN in training
-            value = 0.0 if np.isnan(value) else value
-            side = _goes_right(value, trees.thresholds[k])
-            if is_missing or (flags & MISSING_ZERO and -ZERO <= value <= ZERO):
-                side = np.uint64(0) if flags & DEFAULT_LEFT else item
+            if flags & CATEGORIES:
+                # NaN is in no set
+                is_in = value >= 0.0 and trees.sets[np.uint64(trees.thresholds[k]), np.uint64(value)]
+                side = np.uint64(0) if is_in else item
+            else:
+                is_missing = flags & MISSING_NAN and np.isnan(value)
+                # as LightGBM: NaN counts as zero where no value of the column was NaN in training
+                value = 0.0 if np.isnan(value) else value
+                side = _goes_right(value, trees.thresholds[k])
+                if is_missing or (flags & MISSING_ZERO and -ZERO <= value <= ZERO):
+                    side = np.uint64(0) if flags & DEFAULT_LEFT else item
             node = np.int64(trees.children[k, side])
         total += trees.values[np.uint64(begin + np.int64(t) - node - 1)]
     return total
@@ -104,7 +113,7 @@ def _score_row(trees, x):  # type: ignore[no-untyped-def]
 
 @jit
 def _score_block(trees, X, first, node, out):  # type: ignore[no-untyped-def]
-    """Write the scores of `_LANES` rows, for trees without missing values."""
+    """Write the scores of `_LANES` rows, for trees without missing values and sets of categories."""
     for j in range(_LANES):
         out[first + j] = 0.0
     for t in range(len(trees.starts) - 1):
@@ -124,10 +133,10 @@ def _score_block(trees, X, first, node, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def score_dense(trees, has_missing, X, out, first, last):  # type: ignore[no-untyped-def]
+def score_dense(trees, is_general, X, out, first, last):  # type: ignore[no-untyped-def]
     """Write the scores of rows first to last-1 of a dense matrix."""
     i = first
-    if not has_missing:
+    if not is_general:
         node = np.empty(_LANES, np.int64)
         while i + _LANES <= last:
             _score_block(trees, X, i, node, out)
@@ -138,7 +147,7 @@ def score_dense(trees, has_missing, X, out, first, last):  # type: ignore[no-unt
 
 
 @jit
-def score_csr(trees, has_missing, columns, rows, out, first, last):  # type: ignore[no-untyped-def]
+def score_csr(trees, is_general, columns, rows, out, first, last):  # type: ignore[no-untyped-def]
     """Write the scores of rows first to last-1 of a CSR matrix."""
     X = np.empty((min(_LANES, last - first), len(columns)))
     for begin in range(first, last, _LANES):
@@ -149,4 +158,28 @@ def score_csr(trees, has_missing, columns, rows, out, first, last):  # type: ign
                 i = np.searchsorted(columns, rows.indices[k])
                 if i < len(columns) and columns[i] == rows.indices[k]:
                     X[j, i] = rows.data[k]
-        score_dense(trees, has_missing, X, out[begin : begin + n], 0, n)
+        score_dense(trees, is_general, X, out[begin : begin + n], 0, n)
+
+
+def score_small(trees: TreeArrays, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the scores of a few dense rows without compiling a kernel, with the same bits."""
+    lines, total = np.arange(len(X)), np.zeros(len(X))
+    for t, (begin, end) in enumerate(pairwise(trees.starts.tolist())):
+        node = np.full(len(X), -1 if begin == end else 0)
+        for _ in range(trees.depths[t]):
+            k = begin + np.maximum(node, 0)
+            x, flags = X[lines, trees.features[k]], trees.flags[k]
+            is_missing = np.isnan(x) & ((flags & MISSING_NAN) > 0)
+            x = np.where(np.isnan(x), 0.0, x)
+            is_missing |= (np.abs(x) <= ZERO) & ((flags & MISSING_ZERO) > 0)
+            goes_right = np.where(is_missing, (flags & DEFAULT_LEFT) == 0, x > trees.thresholds[k])
+            if (by_set := np.flatnonzero(flags & CATEGORIES)).size:
+                values = X[lines, trees.features[k]][by_set]
+                known = by_set[values >= 0.0]
+                goes_right[by_set] = True
+                goes_right[known] = ~trees.sets[
+                    trees.thresholds[k[known]].astype(int), values[values >= 0.0].astype(int)
+                ]
+            node = np.where(node < 0, node, trees.children[k, goes_right.astype(np.int64)])
+        total += trees.values[begin + t - node - 1]
+    return total

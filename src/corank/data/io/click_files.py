@@ -11,8 +11,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from corank.data.durable.compressed import require_text_place, write_text
 from corank.data.io.click_log import MAX_POSITION, ClickLog
-from corank.data.io.compressed import require_text_place, write_text
 from corank.data.io.frames import parquet_rows
 from corank.data.io.table_text import LocatedRows, at_path, csv_rows, json_values, read_utf8, shortened, suffix_of
 from corank.errors import InputError, suggest_names, warn

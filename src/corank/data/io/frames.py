@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from corank.data.collection import Dataset, as_names, as_texts
 from corank.data.column_roles import ColumnChoice, ColumnRoles
+from corank.data.durable.compressed import ROW_CELLS, current_budget, is_stream, require_plausible_size
+from corank.data.durable.text import Source, open_text
 from corank.data.inputs import as_scores
-from corank.data.io.compressed import ROW_CELLS, current_budget, is_stream, require_plausible_size
 from corank.data.io.table_text import separator_of
-from corank.data.io.text import Source, open_text
 from corank.data.rows import (
     category_columns,
     category_names,
@@ -65,9 +65,13 @@ def integers_of(column: Any) -> Any:
 
 def to_numpy(column: Any) -> NDArray[Any]:
     """Convert a column to an array; a batch of numbers without nulls is not copied."""
-    types = import_extra("pyarrow", "frames").types
-    if not column.null_count and (types.is_integer(column.type) or types.is_floating(column.type)):
+    arrow = import_extra("pyarrow", "frames")
+    if arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type):
         # `to_numpy` imports pandas
+        if column.null_count:
+            column = column if arrow.types.is_floating(column.type) else column.cast(arrow.float64(), safe=False)
+            nan = arrow.Array.from_buffers(arrow.float64(), 1, [None, arrow.py_buffer(np.full(1, np.nan))])
+            column = column.fill_null(nan.cast(column.type)[0])
         if not hasattr(column, "chunks"):
             return np.from_dlpack(column)
         return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks] or [np.empty(0)])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.durable.regular import require_regular
+from corank.data.durable.files import require_regular
 from corank.data.io.frames import parquet_rows
 from corank.data.io.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
 from corank.errors import InputError, suggest_names

@@ -30,8 +30,8 @@ from urllib.parse import quote
 import numpy as np
 
 from corank.data.collection import as_texts
+from corank.data.durable.compressed import write_text
 from corank.data.io.click_log import ClickLog
-from corank.data.io.compressed import write_text
 from corank.data.io.judgements import GRADED, LATER, UNRATEABLE, JudgementList
 from corank.data.io.table_text import csv_text
 from corank.errors import InputError, suggest_names

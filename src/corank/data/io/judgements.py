@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from corank.data.collection import as_texts
 from corank.data.column_roles import ColumnChoice
+from corank.data.durable.text import open_text
 from corank.data.io.click_files import HITS
 from corank.data.io.frames import parquet_rows
 from corank.data.io.letor_reader import read_letor
@@ -32,7 +33,6 @@ from corank.data.io.table_text import (
     shortened,
     suffix_of,
 )
-from corank.data.io.text import open_text
 from corank.data.io.trec import is_qrels, read_qrels
 from corank.data.judges import JudgeGrades
 from corank.errors import InputError

@@ -21,10 +21,10 @@ from corank._moved import old_parameters
 from corank.core import parsing as codes
 from corank.core.parsing import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
 from corank.data.collection import Dataset, as_names, as_texts
-from corank.data.io.compressed import SUFFIXES
+from corank.data.durable.compressed import SUFFIXES
+from corank.data.durable.text import BARE_RETURN_MESSAGE, STANDARD_INPUT, Source, TextFile, as_sources, open_text
 from corank.data.io.letor_pieces import Fault, ParseResult, Pieces
 from corank.data.io.letor_writer import write_letor as write_letor
-from corank.data.io.text import BARE_RETURN_MESSAGE, STANDARD_INPUT, Source, TextFile, as_sources, open_text
 from corank.errors import InputError, warn
 
 LARGEST_ID = 2**31 - 1

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from corank._lazy import is_sparse
 from corank.core.threads import n_threads
+from corank.data.durable.text import Source, open_text
 from corank.data.io.letor_pieces import Piece, Pieces, cut_texts
 from corank.data.io.letor_reader import ReadPlan, begins_with_qid, in_memory
-from corank.data.io.text import Source, open_text
 
 T = TypeVar("T")
 

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.collection import as_texts
+from corank.data.durable.compressed import SUFFIXES
+from corank.data.durable.text import TextFile, is_number, open_text
 from corank.data.inputs import MAX_VALUE
-from corank.data.io.compressed import SUFFIXES
 from corank.data.io.judgements import JSON, JudgementList, read_judgements
 from corank.data.io.read import detect_format
 from corank.data.io.search_responses import read_responses
 from corank.data.io.table_text import suffix_of
-from corank.data.io.text import TextFile, is_number, open_text
 from corank.data.io.trec import (
     EVERY_ROW,
     FIRST_ROW,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from corank.data.durable.atomic import atomic_folder, folder_exists, require_place
-from corank.data.durable.regular import open_regular
+from corank.data.durable.files import open_regular
 from corank.errors import InputError
 
 FORMAT = "corank store"

@@ -26,11 +26,11 @@ from corank._lazy import is_sparse
 from corank.core.rows.structure import ProblemIndex, index_fault
 from corank.data.collection import Dataset, as_texts
 from corank.data.durable.atomic import require_no_input
-from corank.data.durable.regular import map_array, require_unchanged
+from corank.data.durable.files import map_array, require_unchanged
+from corank.data.durable.text import Source, TextFile, open_text
 from corank.data.inputs import as_scores
 from corank.data.io.letor_reader import read_letor, with_groups
 from corank.data.io.store_header import StoreFolder, digest, read_header, store_folder
-from corank.data.io.text import Source, TextFile, open_text
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows, require_finite, require_structure

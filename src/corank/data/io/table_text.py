@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from corank.data.io.compressed import ROW_CELLS, STANDARD, SUFFIXES, current_budget, write_text
-from corank.data.io.text import open_text
+from corank.data.durable.compressed import ROW_CELLS, STANDARD, SUFFIXES, current_budget, write_text
+from corank.data.durable.text import open_text
 from corank.errors import InputError
 
 LINE_END = re.compile(r"\r\n|\r|\n")  # not str.splitlines: other Unicode line ends may occur inside a cell

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core import parsing
 from corank.core.jit import is_small
 from corank.data.collection import as_texts
+from corank.data.durable.compressed import write_text
+from corank.data.durable.text import BARE_RETURN_MESSAGE, Source, TextFile, is_number, open_text
 from corank.data.inputs import as_scores
-from corank.data.io.compressed import write_text
 from corank.data.io.letor_pieces import Piece, cut_lines, split_small
-from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, is_number, open_text
 from corank.data.judges import JudgeGrades
 from corank.data.queries import Queries
 from corank.errors import InputError, import_extra, warn

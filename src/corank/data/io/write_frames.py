@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank._lazy import is_sparse
 from corank.data.durable.atomic import atomic_file
+from corank.data.durable.compressed import write_text
 from corank.data.inputs import as_scores
-from corank.data.io.compressed import write_text
 from corank.data.io.table_text import suffix_of
 from corank.data.queries import Queries
 from corank.data.rows import as_rows

@@ -22,7 +22,7 @@ from scipy import sparse
 from corank._moved import old_parameters
 from corank.base.transformers import QueryScaler
 from corank.data.column_roles import ColumnChoice
-from corank.deploy.distributed.engine import DaskEngine, Engine, LocalEngine
+from corank.deploy.distributed.engine import DaskEngine, LocalEngine
 from corank.deploy.distributed.sources import Reader, kind_of_ids, part_name, sources_of
 from corank.deploy.distributed.tasks import (
     QueryCounts,
@@ -82,8 +82,8 @@ class Parts:
         if self.split not in ("move", "refuse"):
             raise InputError(f"split is {self.split!r}; choose 'move' or 'refuse'.")
         self.sources = sources_of(self.parts)
-        self.engine: Engine
-        if isinstance(self.client, Engine):
+        self.engine: LocalEngine | DaskEngine
+        if isinstance(self.client, LocalEngine | DaskEngine):
             self.engine = self.client
         else:
             self.engine = LocalEngine(self.verbose) if self.client is None else DaskEngine(self.client, self.verbose)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +21,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base.base import Interrupted, Ranker
-from corank.base.contract import MISSING, named_after_y
+from corank.base.contract import named_after_y
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
-from corank.choices import Scorer
 from corank.core.rows.access import factors_of
 from corank.data.queries import qid_of_group, qid_of_index
 from corank.data.ranking import RankingData
@@ -51,12 +50,11 @@ from corank.models.lambdarank.training import (
 )
 from corank.models.lambdarank.tree_ensemble import TreeEnsemble
 from corank.models.lambdarank.trees import BoostingResult, boost
-from corank.parameters import Rule, Rules, boolean, integer, items, n_jobs, none, number, one_of, seed, text
+from corank.parameters import Missing, Rule, Rules, boolean, integer, items, n_jobs, none, number, seed, text
 
+Scorer = Literal["linear", "mlp", "trees"]
 Floats = NDArray[np.float64]
 
-SCORERS = ("linear", "mlp", "trees")
-"""Scorers by name."""
 
 # default steps and learning rate of each scorer
 _STEPS = {"linear": 500, "mlp": 500, "trees": 130}
@@ -116,7 +114,8 @@ class LambdaRank(Ranker):
         Decoupled weight decay, per unit of the learning rate.
     tree_params : dict, optional
         LightGBM's own parameters, such as ``{"num_leaves": 31}``, which override the defaults of
-        `corank.models.lambdarank.trees`: small trees, for few judgements.
+        `corank.models.lambdarank.trees`: small trees, for few judgements. Columns of categories of a DataFrame are
+        split into sets; ``{"categorical_feature": ""}`` splits one category at a time, as engines need it.
     n_estimators, learning_rate, num_leaves : int, float, int, optional
         LightGBM's names of `n_steps`, `eta0` and ``tree_params={"num_leaves": ...}``; with trees only.
     metric : str, optional
@@ -131,8 +130,6 @@ class LambdaRank(Ranker):
         Whether to divide columns by their standard deviation inside queries before learning; trees do not need it.
     {missing}
         Trees need no filling: each split sends missing values to the side where they gain more.
-    warm_start : bool
-        Whether ``fit`` continues from the current weights; not available with trees.
     {n_jobs}
     {random_state}
     {verbose}
@@ -146,8 +143,8 @@ class LambdaRank(Ranker):
     column_mean_ : array of shape (n_features,)
         Mean of the (scaled) columns, which is subtracted from the inputs of the perceptron.
     trees_ : TreeEnsemble
-        The trees, as arrays. ``trees_.to_lightgbm()`` returns LightGBM's text format. LightGBM is needed to fit trees,
-        not to load or apply them.
+        The trees, as arrays; splits of categories are on the first of their columns. ``trees_.to_lightgbm()`` returns
+        LightGBM's text format. LightGBM is needed to fit trees, not to load or apply them.
     feature_importances_ : array of shape (n_features,)
         Importances of the columns, with sum 1: gains of trees, or |weight| · deviation of the column inside queries of
         a linear scorer. ``trees_.importances("split")`` counts splits.
@@ -178,9 +175,10 @@ class LambdaRank(Ranker):
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
+    _gone: ClassVar[tuple[str, ...]] = ("warm_start",)
+
     _rules: ClassVar[Rules] = {
         "lambdas": _LAMBDAS | none,
-        "scorer": one_of(*SCORERS),
         "hidden": _WIDTHS,
         "n_steps": integer(0) | none,
         "batch": integer(1),
@@ -195,8 +193,6 @@ class LambdaRank(Ranker):
         "validation_fraction": number(0, 1, inside="()"),
         "n_iter_no_change": integer(1),
         "scale": boolean,
-        "missing": one_of(*MISSING),
-        "warm_start": boolean,
         "n_jobs": n_jobs,
         "random_state": seed,
         "verbose": boolean,
@@ -235,8 +231,7 @@ class LambdaRank(Ranker):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         scale: bool = True,
-        missing: str = "mean",
-        warm_start: bool = False,
+        missing: Missing = "mean",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -258,7 +253,6 @@ class LambdaRank(Ranker):
         self.n_iter_no_change = n_iter_no_change
         self.scale = scale
         self.missing = missing
-        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -319,7 +313,7 @@ class LambdaRank(Ranker):
         given = (("eval_set", eval_set), ("callbacks", callbacks), ("depth", depth))
         more: dict[str, Any] = {name: value for name, value in given if value is not None}
         fit = partial(self._fit, **more) if more else None
-        return self._learn(inputs, weights, prior, continues=self._continues, fit=fit, holds_out=eval_set is None)
+        return self._learn(inputs, weights, prior, continues=False, fit=fit, holds_out=eval_set is None)
 
     @available_if(_is_trained_by_steps)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -365,7 +359,7 @@ class LambdaRank(Ranker):
         if not hasattr(self, "trees_") or self._check_prior(prior):
             raise InputError("pred_contrib is for trees without a prior; call corank.explain for other rankers.")
         booster = import_extra("lightgbm", "trees").Booster(model_str=self.trees_.to_lightgbm())
-        return np.asarray(booster.predict(self._checked_rows(X), pred_contrib=True))
+        return np.asarray(booster.predict(self.trees_.coded(self._checked_rows(X)), pred_contrib=True))
 
     @property
     def best_iteration_(self) -> int:
@@ -412,10 +406,6 @@ class LambdaRank(Ranker):
     def _missing(self) -> str:
         return "keep" if self.scorer == "trees" and self.missing == "mean" else self.missing
 
-    @property
-    def _continues(self) -> bool:
-        return self.warm_start and hasattr(self, "run_")
-
     def _scales_columns(self, data: RankingData) -> bool:
         return self.scorer != "trees" and super()._scales_columns(data)
 
@@ -431,11 +421,8 @@ class LambdaRank(Ranker):
                 raise InputError(f"{theirs} was given, but scorer is {self.scorer!r}; set scorer='trees'.")
             if theirs in (self.tree_params or {}) if ours == "tree_params" else getattr(self, ours) is not None:
                 raise InputError(f"{theirs} and {ours} were both given; pass one of them.")
-        if self.scorer == "trees":
-            # their names are checked in fit only: loaded models need no LightGBM
-            if self.warm_start:
-                raise InputError("warm_start is not available with scorer='trees'; set warm_start=False.")
-        elif self.tree_params is not None:
+        # their names are checked in fit only: loaded models need no LightGBM
+        if self.scorer != "trees" and self.tree_params is not None:
             raise InputError(
                 f"tree_params was given, but scorer is {self.scorer!r}; leave it out, or set scorer='trees'."
             )
@@ -468,7 +455,7 @@ class LambdaRank(Ranker):
         held: HeldOut | None,
         rng: np.random.Generator,
         eval_set: Any = None,
-        continues: bool | None = None,
+        continues: bool = False,
         callbacks: Any = (),
         depth: int | None = None,
     ) -> FittedLambdaRank:
@@ -482,11 +469,10 @@ class LambdaRank(Ranker):
         n_skipped = self._n_skipped(data)
         if self.scorer == "trees":
             own = {**(self.tree_params or {}), **({} if self.num_leaves is None else {"num_leaves": self.num_leaves})}
-            boosted = boost(data.X, problem, self._settings, own, self.n_jobs, rng, validation, callbacks)
+            boosted = boost(data.X, data.names, problem, self._settings, own, self.n_jobs, rng, validation, callbacks)
             errors = boosted.errors if len(boosted.errors) else None
             fitted = FittedLambdaRank(boosted.trees.n_trees, n_skipped, trees=boosted.trees, validation_errors=errors)
             return self._finished(fitted, boosted)
-        continues = self._continues if continues is None else continues
         mean = (self.column_mean_ if continues else column_mean(data)) if self.scorer == "mlp" else np.zeros(0)
         scorer = self._make_scorer(data.X, mean)
         state = self._resumed(scorer) if continues else TrainingState.start(scorer, problem, rng)

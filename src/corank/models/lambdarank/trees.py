@@ -10,7 +10,7 @@ LightGBM, lose that.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from corank.core.models.trees import ZERO
 from corank.core.threads import n_threads
 from corank.errors import InputError, import_extra, reason, suggest_names, warn
 from corank.models.lambdarank.training import LambdaProblem, StepSettings, ValidationRows
-from corank.models.lambdarank.tree_ensemble import TreeEnsemble
+from corank.models.lambdarank.tree_ensemble import TreeEnsemble, category_codes, category_groups
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -34,6 +34,9 @@ DEFAULTS: dict[str, Any] = {
     "min_data_in_bin": 1,
     "lambda_l2": 5.0,
     "extra_trees": True,
+    "min_data_per_group": 5,
+    "cat_smooth": 1.0,
+    "cat_l2": 1.0,
 }
 """
 Defaults of LightGBM's parameters: small trees for few judgements.
@@ -50,7 +53,7 @@ _MANY_ROWS, _MANY_LEAVES = 5_000, 31
 # parameters that corank sets, or that lead to other models than one sum of trees
 _OURS = (
     "objective", "num_iterations", "learning_rate", "num_threads", "seed", "verbosity", "linear_tree", "boosting",
-    "num_class", "categorical_feature",
+    "num_class",
 )  # fmt: skip
 # parameters of LightGBM's objectives, which would change nothing
 _OF_OBJECTIVES = (
@@ -80,6 +83,7 @@ class BoostingResult:
 
 def boost(
     X: Any,
+    names: Sequence[Any] | None,
     problem: LambdaProblem,
     settings: StepSettings,
     own: dict[str, Any],
@@ -91,12 +95,14 @@ def boost(
     """Boost trees; LightGBM's callbacks get the metric of the validation rows after every tree."""
     lightgbm = import_extra("lightgbm", "trees")
     threads = 1 if n_jobs is None else min(n_threads(n_jobs), max(1, len(problem.lists.rows) // _ROWS_PER_THREAD))
+    own = checked_parameters(own)
+    plain_categories = own.pop("categorical_feature", None) is not None
     smallest = min(DEFAULTS["min_sum_hessian_in_leaf"], _LEAST * float(problem.lists.weights.sum()))
     parameters = {
         **DEFAULTS,
         "min_sum_hessian_in_leaf": smallest,
         **({"num_leaves": _MANY_LEAVES} if len(problem.lists.rows) >= _MANY_ROWS else {}),
-        **checked_parameters(own),
+        **own,
         "objective": "none",
         "learning_rate": settings.rate,
         "num_threads": threads,
@@ -109,10 +115,13 @@ def boost(
     rows = problem.lists.rows[ascending]
     used = X if len(rows) == X.shape[0] else X[rows]
     require_magnitudes(used)
+    groups = None if plain_categories else category_groups(X, names)
+    used = used if groups is None else category_codes(used, groups)
+    categories = [] if groups is None else groups[:, 0].tolist()
     scores, weights = np.zeros(len(rows)), problem.lists.weights
     is_flat = False
 
-    data = lightgbm.Dataset(lightgbm_rows(used), np.zeros(len(rows)), params=parameters)
+    data = lightgbm.Dataset(lightgbm_rows(used), np.zeros(len(rows)), params=parameters, categorical_feature=categories)
 
     def begin() -> Any:
         return lightgbm.Booster(parameters, data)
@@ -132,6 +141,8 @@ def boost(
         n_steps = settings.n_steps if any(map(data.feature_num_bin, range(X.shape[1]))) else 0
     except lightgbm.basic.LightGBMError as error:
         raise InputError(f"LightGBM refuses tree_params {own} ({reason(error)}); change them.") from error
+    if validation is not None and groups is not None:
+        validation = replace(validation, X=category_codes(validation.X, groups))
     running = RunningScores(booster, validation)
     best, n, interrupted = 0, 0, False
     checks = set(range(n_steps + 1) if callbacks else settings.checks)
@@ -174,7 +185,7 @@ def boost(
         warn("no tree could be grown: no split of the rows has different means of λ; check lambdas, or tree_params.")
     n = best if settings.patience is not None and stopping.errors else n
     text = booster.model_to_string(num_iteration=n) if n else None
-    trees = TreeEnsemble.empty(X.shape[1]) if text is None else TreeEnsemble.from_lightgbm(text)
+    trees = TreeEnsemble.empty(X.shape[1]) if text is None else TreeEnsemble.from_lightgbm(text, groups)
     return BoostingResult(trees, np.array(stopping.errors), interrupted)
 
 
@@ -228,7 +239,7 @@ def checked_parameters(own: dict[str, Any]) -> dict[str, Any]:
             raise InputError(
                 f"tree_params has {name!r}, which is not a LightGBM parameter; {suggest_names(name, sorted(aliases))}."
             )
-        if names[name] in _OURS:
+        if names[name] in _OURS or (names[name] == "categorical_feature" and own[name] != ""):
             raise InputError(
                 f"tree_params has {name!r}, which corank sets or does not support; use n_steps, eta0, n_jobs, "
                 "random_state or lambdas."

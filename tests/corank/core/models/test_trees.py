@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.core.models.trees import DEFAULT_LEFT, MISSING_ZERO, SOUND, ZERO, measure_depths
+from corank.core.jit import compile_kernels
+from corank.core.models.trees import DEFAULT_LEFT, MISSING_ZERO, SOUND, ZERO, measure_depths, score_small
 from corank.models.lambdarank import TreeEnsemble
 
 N_FEATURES = 7
@@ -64,6 +65,8 @@ def test_scores_are_those_of_a_walk(sizes, flags):
     trees = random_trees(rng, sizes, flags)
     X = rng.choice([-1.0, 0.0, 1e-36, ZERO, 1.001e-35, 0.5, 1.0, 1.2, 2.0], (37, N_FEATURES))
     expected = np.array([walk(trees, x) for x in X])
+    assert score_small(trees._arrays, X).tobytes() == expected.tobytes()
+    compile_kernels()
     for n in (1, 15, 16, 17, 37):
         for rows in (X[:n], sparse.csr_array(X[:n])):
             assert trees.score_rows(rows).tobytes() == expected[:n].tobytes()

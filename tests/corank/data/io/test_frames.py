@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from corank.data.io import compressed, frames
+from corank.data.durable import compressed
+from corank.data.io import frames
 from corank.data.io.frames import read_csv, read_parquet
 from corank.data.io.write_frames import write_parquet
 from corank.errors import InputError

@@ -86,8 +86,6 @@ def test_steps_go_on_bit_for_bit(scorer, tmp_path):
     part = corank.load(tmp_path / "part.safetensors").set_params(n_steps=17).partial_fit(X, Y, qid=QID)
     np.testing.assert_array_equal(part.predict(X), whole.predict(X))
     assert part.n_iter_ == whole.n_iter_ == 30
-    warm = LambdaRank("ndcg", scorer, n_steps=15, batch=8, random_state=1, warm_start=True).fit(X, Y, qid=QID)
-    np.testing.assert_array_equal(warm.fit(X, Y, qid=QID).predict(X), whole.predict(X))
 
 
 def test_every_query_comes_once_in_a_pass():
@@ -191,7 +189,6 @@ def test_weighted_sums_and_named_functions_are_saved(tmp_path):
             "'num_leafs', which is not a LightGBM parameter; did you mean",
         ),
         ({"scorer": "trees", "tree_params": {"n_estimators": 3}}, "which corank sets or does not support; use n_steps"),
-        ({"scorer": "trees", "warm_start": True}, "set warm_start=False"),
     ],
 )
 def test_parameters_that_make_no_sense(params, sentence):

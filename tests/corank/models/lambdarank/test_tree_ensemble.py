@@ -8,11 +8,13 @@ from dataclasses import fields, replace
 
 import lightgbm
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 
 import corank
 from corank import LambdaRank, make_ranking
+from corank.core.models.trees import score_small
 from corank.errors import InputError
 from corank.models.lambdarank import TreeEnsemble
 from helpers.forge import forge_model
@@ -45,6 +47,8 @@ def test_scores_are_lightgbms_bit_for_bit(params):
     for rows in (X, sparse.csr_matrix(X), X.astype(np.float32), X[:1]):
         expected = theirs.predict(rows, raw_score=True)
         assert trees.score_rows(rows).tobytes() == expected.tobytes()
+        if isinstance(rows, np.ndarray):
+            assert score_small(trees._arrays, rows).tobytes() == expected.tobytes()
 
 
 @pytest.mark.thin(3)
@@ -208,3 +212,70 @@ def test_texts_that_crash_lightgbm_are_refused(model):
     # sizes of trees in bytes are not used
     again = TreeEnsemble.from_lightgbm(with_line("tree_sizes", "1 -1 99999999999"))
     assert again.score_rows(X).tobytes() == model.predict(X).tobytes()
+
+
+def categorical_problem(n_queries, seed):
+    rng = np.random.default_rng(seed)
+    codes, number = rng.integers(0, 40, 12 * n_queries), rng.normal(size=12 * n_queries)
+    worth = np.random.default_rng(5).normal(size=40)[codes] + number + 0.3 * rng.normal(size=len(codes))
+    colours = pandas.Categorical([f"c{code:02}" for code in codes], categories=[f"c{k:02}" for k in range(40)])
+    X = pandas.DataFrame({"number": number, "colour": colours, "shape": colours.codes % 2 == 0})
+    return X.astype({"shape": "category"}), np.digitize(worth, [0.0, 1.0]), np.repeat(np.arange(n_queries), 12)
+
+
+@pytest.fixture(scope="module")
+def of_categories():
+    X, y, qid = categorical_problem(30, 0)
+    with pytest.warns(UserWarning, match="columns of categories"):
+        return LambdaRank(scorer="trees", n_steps=30, random_state=0).fit(X, y, qid=qid)
+
+
+def test_trees_split_columns_of_categories_into_sets(of_categories, tmp_path):
+    trees, (X, y, qid) = of_categories.trees_, categorical_problem(30, 1)
+    assert trees.groups.tolist() == [[1, 41], [41, 43]]
+    assert (trees.sets[:, :40].sum(axis=1) > 1).any()
+    scores = of_categories.predict(X)
+    # LightGBM itself, with codes of categories
+    codes = np.zeros((len(X), 43))
+    codes[:, [0, 1, 41]] = np.column_stack([X["number"], X["colour"].cat.codes, X["shape"].cat.codes])
+    theirs = lightgbm.Booster(model_str=trees.to_lightgbm())
+    assert theirs.predict(codes, raw_score=True).tobytes() == scores.tobytes()
+    assert score_small(trees._arrays, trees.coded(one_hot(X))).tobytes() == scores.tobytes()
+    assert trees.score_rows(sparse.csr_array(one_hot(X))).tobytes() == scores.tobytes()
+    assert TreeEnsemble.from_lightgbm(trees.to_lightgbm(), trees.groups).to_lightgbm() == trees.to_lightgbm()
+    # contributions add up; a category that was not in fit is as a missing one
+    contributions = of_categories.predict(X, pred_contrib=True)
+    np.testing.assert_allclose(contributions.sum(axis=1), scores)
+    new, missing = X.astype({"colour": object}), X.astype({"colour": object})
+    new["colour"], missing["colour"] = "other", None
+    assert of_categories.predict(new).tobytes() == of_categories.predict(missing).tobytes()
+    corank.save(of_categories, tmp_path / "model")
+    assert corank.load(tmp_path / "model").predict(X).tobytes() == scores.tobytes()
+    # better than one category at a time, with 30 queries of 40 categories
+    plain = LambdaRank(scorer="trees", n_steps=30, random_state=0, tree_params={"categorical_feature": ""})
+    plain.fit(*categorical_problem(30, 0)[:2], qid=categorical_problem(30, 0)[2])
+    assert plain.trees_.groups is None
+    assert of_categories.score(X, y, qid=qid) > plain.score(X, y, qid=qid)
+
+
+def one_hot(X):
+    return np.hstack([X[["number"]], pandas.get_dummies(X[["colour", "shape"]])]).astype(float)
+
+
+def test_targets_refuse_sets_of_categories(of_categories):
+    with pytest.raises(InputError, match="categorical_feature"):
+        corank.deploy.export_model(of_categories, "model.onnx", to="onnx")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"groups": None}, "missing"), ({"sets": None}, "missing"), ({"groups": np.array([[1, 99]])}, "ranges"),
+        ({"groups": np.array([[41, 43], [1, 41]])}, "ranges"), ({"groups": np.array([[1, 1]])}, "empty"),
+        ({"groups": np.array([1, 41])}, "two columns"), ({"sets": np.zeros((1, 2, 3), bool)}, "dimensions"),
+        ({"sets": np.zeros((0, 40), bool)}, "do not exist"), ({"groups": np.array([[2, 41]])}, "outside"),
+    ],
+)  # fmt: skip
+def test_forged_sets_are_refused(of_categories, change, why):
+    with pytest.raises(InputError, match=why):
+        replace(of_categories.trees_, **change)

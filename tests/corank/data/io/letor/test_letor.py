@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from corank.data.durable import text as texts
 from corank.data.io import letor_pieces as pieces
-from corank.data.io import text as texts
 from corank.data.io.letor_reader import read_letor
 from corank.data.io.letor_writer import write_letor
 from corank.errors import InputError
