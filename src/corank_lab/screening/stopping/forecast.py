@@ -109,18 +109,6 @@ class Forecast:
         return f"{min(-(-n // unit) * unit, max(n, self.unread)):,}"
 
 
-def make_forecast(rule: StoppingRule, finds: Sequence[int], read: int, known: int = 0) -> Forecast:
-    """
-    Forecast the cost of an estimate, a test and a proof.
-
-    >>> from corank_lab.screening.stopping import make_forecast, stopping_rule
-    >>> forecast = make_forecast(stopping_rule("agree", 1000), list(range(1, 81, 2)), read=300)
-    >>> forecast.to_prove, forecast.provable
-    (495, None)
-    """
-    return Forecaster(rule).forecast(finds, read, known)
-
-
 class Forecaster:
     """
     Forecasts of one screening, from answer to answer.
@@ -128,6 +116,11 @@ class Forecaster:
     Where the test rejects and the rule stops depends on the finds only, if no further record is relevant. Both places
     are kept until the next find, since they are expensive with many finds; the whole forecast is kept until the next
     answer.
+
+    >>> from corank_lab.screening.stopping import Forecaster, stopping_rule
+    >>> forecast = Forecaster(stopping_rule("agree", 1000)).forecast(list(range(1, 81, 2)), read=300)
+    >>> forecast.to_prove, forecast.provable
+    (495, None)
     """
 
     def __init__(self, rule: StoppingRule) -> None:
