@@ -14,7 +14,7 @@ from corank.data import atomic_folder, csv_text
 from corank.errors import InputError
 from corank.tables import ReportTable
 from corank_lab.screening.answers import Judges, ScreeningAnswers, ScreeningEntry, combine, independent
-from corank_lab.screening.certificate import NOT_PROVED
+from corank_lab.screening.certificate import NOT_PROVED, certificate_bytes
 from corank_lab.screening.export import JudgeAnswer, SettledAnswer, settle
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph
@@ -160,6 +160,12 @@ WORDS = {
     "none": "No evidence yet",
 }
 """What each kind of evidence amounts to."""
+
+
+def certificate_files(certificate: Mapping[str, Any], name: str = "certificate.json") -> dict[str, bytes]:
+    """Return a certificate as a file for `corank screen verify`, and as a page."""
+    page = certificate_page(certificate, name).encode("utf-8", "replace")
+    return {name: certificate_bytes(certificate), "certificate.html": page}
 
 
 def certificate_page(certificate: Mapping[str, Any], name: str) -> str:

@@ -106,7 +106,7 @@ def report(
     from corank.cli import make_console, show
     from corank.data import require_place
     from corank_lab.screening.methods import screening_agreement
-    from corank_lab.screening.report import require_report_place, screening_facts, write_report
+    from corank_lab.screening.report import certificate_files, require_report_place, screening_facts, write_report
 
     files, stopping = columns.files(records), stop.settings()
     if output is not None:
@@ -120,8 +120,8 @@ def report(
     names: list[str] = []
     if output is not None:
         names += write_report(
-            output, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
-            keep_formulas=keep_formulas,
+            output, facts, agreement=table, files=certificate_files(certificate) if certificate else {},
+            overwrite=force, keep_formulas=keep_formulas,
         )  # fmt: skip
     state = _state(facts, certificate, remark)
     if as_json:
@@ -154,16 +154,6 @@ def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> 
     return made, ""
 
 
-def _certificate_files(certificate: dict[str, Any] | None) -> dict[str, str | bytes]:
-    if certificate is None:
-        return {}
-    from corank_lab.screening.certificate import certificate_bytes
-    from corank_lab.screening.report import certificate_page
-
-    name = "certificate.json"
-    return {name: certificate_bytes(certificate), "certificate.html": certificate_page(certificate, name)}
-
-
 def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: str) -> str:
     """Say whether the screening is finished, and what is known of the recall."""
     unread = facts.counts.unread
@@ -171,7 +161,7 @@ def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: st
     if not unread or facts.is_reached:
         return str(statement)
     left = f"{unread} record{'s' * (unread != 1)} {'is' if unread == 1 else 'are'}"
-    return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {statement}"
+    return f"The screening is not finished: {left} unread. {statement}"
 
 
 def certify(
@@ -194,8 +184,8 @@ def certify(
 ) -> None:
     """Write a certificate of a screening: rule, assumptions, sample, exact bound, hashes of records and answers."""
     from corank.data import atomic_file, require_place
-    from corank_lab.screening.certificate import certificate_bytes, make_certificate
-    from corank_lab.screening.report import certificate_page
+    from corank_lab.screening.certificate import make_certificate
+    from corank_lab.screening.report import certificate_files
 
     for name, path, suffix in (("--output", output, ".json"), ("--page", page, ".html")):
         if path is not None and path.suffix != suffix:
@@ -205,11 +195,10 @@ def certify(
     certificate = make_certificate(
         records, **stop.settings(), **vars(columns), seed=seed, judge=judge,
     )  # fmt: skip
-    with atomic_file(output, overwrite=force) as scratch:
-        scratch.write_bytes(certificate_bytes(certificate))
-    if page is not None:
-        with atomic_file(page, overwrite=force) as scratch:
-            scratch.write_text(certificate_page(certificate, output.name), encoding="utf-8", errors="replace")
+    for path, content in zip((output, page), certificate_files(certificate, output.name).values(), strict=True):
+        if path is not None:
+            with atomic_file(path, overwrite=force) as scratch:
+                scratch.write_bytes(content)
     result = certificate["result"]
     written = f"{output}, {page}" if page is not None else f"{output}"
     fields = {"output": output, "page": page, **result}

@@ -58,18 +58,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RecallEstimate:
-    """
-    Estimate of the recall reached so far.
+    """Estimate of the recall reached so far."""
 
-    recall: Posterior median of the recall.
-    low, high: Central 95 % interval of the recall. `low` is below 1 as long as records are unread.
-    probability: Probability that the target is reached.
-    """
-
-    recall: float
-    low: float
+    recall: float  # posterior median
+    low: float  # low, high: 95 % interval; `low` is below 1 as long as records are unread
     high: float
-    probability: float
+    probability: float  # that the target is reached
 
 
 @dataclass(frozen=True, eq=False)
