@@ -34,6 +34,7 @@ from corank_lab.screening.stopping.rules import (
     removed_sentence,
     trade_words,
 )
+from corank_lab.screening.stopping.urns import percent
 from corank_lab.screening.team import RECORDS, records_hash, records_payload, unique_records
 
 MAX_REASONS = 9
@@ -152,7 +153,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
     def known_before(self) -> dict[str, Any]:
         """Return what the form of prior knowledge shows, and the errors that a user may accept."""
         settings, confidence = self.project.settings, self.setting("confidence")
-        levels = {level.confidence: level for level in TRADE}
+        levels = {level.confidence: (percent(level.read), percent(level.worst_group)) for level in TRADE}
         return {
             "topic": self.setting("topic"), "prior": one_line(str(settings.get("prior", "")), 300),
             "columns": probability_columns(self.everything), "column": str(settings.get("probability", "")),

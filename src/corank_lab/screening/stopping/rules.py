@@ -191,8 +191,8 @@ class AgreeRule(StoppingRule):
         given = "" if level.confidence > self.confidence - 1e-9 else f" with {accepted_error(level.confidence)}"
         group, review = percent(level.worst_group), percent(level.worst_review)
         return (
-            f"{error} Measured{given}: such advice came after the target in {group} of the screenings of the worst of "
-            f"ten groups of reviews, and in {review} of those of the worst review."
+            f"{error} Measured{given}: such advice was right in {group} of the screenings of the worst of ten groups "
+            f"of reviews, and in {review} of those of the worst review."
         )
 
 
