@@ -125,6 +125,9 @@ def test_prior_knowledge_of_the_page_leads_the_reading(app, store, owner):
         html = owner.get(f"{path}/judge").text
         assert title_of(html).startswith("Bees")
         answer(owner, path, "relevant", html)
+    whole = owner.get(f"{path}/export/project").content
+    again = owner.post("/projects", {"kind": "project"}, [("files", ("works.zip", whole))]).headers["location"]
+    assert "In use: old.csv: 12 judged records" in words(owner.get(f"{again.removesuffix('/import')}/import").text)
     forget = {**form, "probability": "", "topic": "", "forget": "on"}
     assert owner.post(f"{path}/prior", forget).status_code == 303
     assert workspace_of(app, store, path).session._prior.reviews is None
