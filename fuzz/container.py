@@ -48,7 +48,7 @@ class Container(Format):
         except Unclear:
             for module in (pieces, texts, compressed):
                 tune(module, PIECE=LONGEST)  # what is long is not cut into lines
-            tune(texts, HELD=LONGEST)
+            tune(texts, MAX_HELD_BYTES=LONGEST)
             path = folder / "0.txt"
             path.write_bytes(content)
             read_letor(path, n_jobs=1)

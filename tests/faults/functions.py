@@ -14,11 +14,11 @@ from corank.comparison import Study
 from corank.comparison.outcomes import write as write_study_report
 from corank.comparison.report import Report
 from corank.comparison.study import write_study
-from corank.data.io.judgement_formats import write_judgements
-from corank.data.io.judgements import JudgementList
+from corank.data.io.judgements import write_judgements
 from corank.data.io.stores import store_letor
 from corank.data.io.trec import write_qrels, write_run
-from corank.data.io.write_frames import write_parquet
+from corank.data.io.write import write_parquet
+from corank.data.judges import JudgementList
 from corank.models.fusion import FusionDefinition
 from corank.tables import ReportTable
 from corank.text import Vectors, read_corpus, save_corpus
@@ -182,7 +182,6 @@ FUNCTIONS = (
     Writer("write_qrels", "qrels.txt", qrels),
     Writer("write_judgements", "book.json", judgements),
     Writer("write_clicks", "clicks.csv", clicks),
-    Writer("write_clicks to UBI", "events.jsonl", clicks),
     Writer("write_records to CSV", "records.csv", records),
     Writer("write_records to RIS", "records.ris", records),
     Writer("report of a screening", "report", screening_report),

@@ -31,7 +31,7 @@ from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, transform_with_qid
 from corank.data.rows import as_rows, encode_categories, encode_like
 from corank.errors import InputError, suggest_names
-from corank.parameters import ROW_STRATEGIES, check_values, integer, number, rng_of, seed
+from corank.parameters import check_values, integer, number, rng_of, seed
 
 Integers = NDArray[np.int64]
 
@@ -262,8 +262,8 @@ def random(pool: Pool) -> Floats:
     return pool.rng.random(len(pool.y))
 
 
-STRATEGIES: dict[str, Strategy] = dict(zip(ROW_STRATEGIES, (uncertain, top, representative, random), strict=True))
-"""Strategies by name."""
+STRATEGIES: dict[str, Strategy] = {f.__name__: f for f in (uncertain, top, representative, random)}
+"""Strategies by name; the first sentence of each docstring is the help of `corank suggest`."""
 
 
 def find_strategy(strategy: Any) -> tuple[str, Strategy]:

@@ -229,8 +229,8 @@ class RankingData(NamedRows):
     def pair_weight(self) -> NDArray[np.float64]:
         """Weight of each preference: its own times those of its two rows."""
         assert self.pairs is not None
-        own = np.ones(len(self.pairs)) if self.pair_weights is None else self.pair_weights
-        return own if self.weights is None else own * self.weights[self.pairs].prod(axis=1)
+        given = np.ones(len(self.pairs)) if self.pair_weights is None else self.pair_weights
+        return given if self.weights is None else given * self.weights[self.pairs].prod(axis=1)
 
     @property
     def targets(self) -> NDArray[np.float64] | None:

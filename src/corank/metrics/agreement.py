@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.inputs import as_numbers
-from corank.data.io.judgements import JudgementList, read_judgements
-from corank.data.judges import AGREEMENT_LEVELS, JudgeGrades
+from corank.data.io.judgements import read_judgements
+from corank.data.judges import AGREEMENT_LEVELS, JudgeGrades, JudgementList
 from corank.data.queries import Queries
 from corank.errors import InputError, reason
 from corank.parameters import check_values, none, one_of

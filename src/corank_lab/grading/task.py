@@ -19,12 +19,9 @@ from numpy.typing import NDArray
 
 from corank.data import (
     ColumnChoice,
-    LocatedRows,
-    csv_rows,
     current_budget,
-    jsonl_rows,
-    parquet_rows,
     read_run,
+    read_table,
     read_utf8,
     suffix_of,
 )
@@ -201,15 +198,9 @@ def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
     return _of_table(path)
 
 
-def _rows(path: Path) -> tuple[list[str], LocatedRows]:
-    suffix = suffix_of(path)
-    if suffix == ".parquet":
-        return parquet_rows(path)
-    return (jsonl_rows if suffix in (".jsonl", ".ndjson") else csv_rows)(read_utf8(path), str(path))
-
-
 def _of_table(path: Path) -> GradingFile:
-    columns, rows = _rows(path)
+    table = read_table(path)
+    columns, rows = table.names, table.rows()
     roles = ColumnChoice(y=False).roles(columns, path)
     if roles.qid is None or roles.docid is None:
         what = "queries" if roles.qid is None else "documents"
@@ -301,9 +292,9 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
     run = read_run(path)
     texts: dict[str, dict[str, str]] = {}
     queries: dict[str, str] = {}
-    for table in tables:
-        columns, rows = _rows(table)
-        roles = ColumnChoice(y=False).roles(columns, table)
+    for file in tables:
+        table = read_table(file)
+        columns, rows, roles = table.names, table.rows(), table.roles(ColumnChoice(y=False))
         if roles.docid is not None and roles.qid is None:
             others = [column for column in columns if column != roles.docid]
             for _, row in rows:
@@ -314,7 +305,7 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
             queries |= _queries(columns, roles.qid, rows)
         else:
             raise InputError(
-                f"{table} has neither a column docid with texts nor a column qid with queries; name its columns so."
+                f"{file} has neither a column docid with texts nor a column qid with queries; name its columns so."
             )
     builder = TaskBuilder(str(path))
     builder.has_order = True
@@ -327,7 +318,7 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
     return builder.result(np.array(scores)[:, None], ["score"]).task
 
 
-def _queries(columns: Sequence[str], qid: str, rows: LocatedRows) -> dict[str, str]:
+def _queries(columns: Sequence[str], qid: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, str]:
     """Return the texts of queries by id; the id is the text if there is no other column."""
     other = next((column for column in columns if column != qid), qid)
     return {id: _text(row.get(other)) or id for _, row in rows if (id := _text(row.get(qid)))}

@@ -22,8 +22,8 @@ from corank.data import (
     csv_text,
     current_budget,
     looks_like_votes,
-    parquet_rows,
     read_member,
+    read_table,
     require_plausible_size,
     spending,
 )
@@ -286,7 +286,8 @@ def _parse(file: UploadedFile) -> ParsedFile:
         try:
             if not file.content.startswith(b"PAR1"):
                 return parse_file(replace(load_file(path), name=file.name))
-            columns, rows = parquet_rows(path)
+            table = read_table(path)
+            columns, rows = table.names, table.rows()
         except InputError as error:
             raise InputError(str(error).replace(str(path), file.name)) from None
     records = [{name: [str(value)] for name, value in row.items() if value is not None} for _, row in rows]

@@ -181,10 +181,6 @@ def test_damaged_pools_are_refused(place, content, message):
         fused(place, "--pool", place / "pool.csv")
 
 
-def test_negative_weights_say_what_they_gain(place):
-    assert "negative weights change nDCG@10 of left-out queries by" in fused(place, "--allow-negative").stderr
-
-
 def test_what_cannot_be_fused_is_refused(place):
     with pytest.raises(InputError, match="found one retriever"):
         run("fuse", place / "bm25.run")

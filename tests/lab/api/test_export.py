@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.data.io.click_files import read_clicks
+from corank.data.io.clicks import read_clicks
 from corank.deploy.persist import save
 from corank.deploy.persist.files import model_bytes
 from corank.errors import InputError

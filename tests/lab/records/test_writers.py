@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corank.data.io.table_text import defuse
+from corank.data.io.tables import defuse
 from corank.errors import InputError
 from corank_lab.records.parsed import clean_line
 from corank_lab.records.records import RecordDetails, Records, RecordSource, read_records

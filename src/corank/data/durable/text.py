@@ -23,10 +23,10 @@ from corank.data.durable.compressed import PIECE, STANDARD, compression_of, unpa
 from corank.data.durable.files import is_named_pipe, open_pipe, require_end
 from corank.errors import InputError
 
-HELD = 1 << 23
+MAX_HELD_BYTES = 1 << 23
 """Bytes up to which a text is kept in memory; a larger one stays in its file, or in an unnamed temporary file."""
 
-LONGEST_LINE = 1 << 30
+MAX_LINE_BYTES = 1 << 30
 """Bytes of a line: three times those of a row with every feature up to 2²⁴."""
 
 STANDARD_INPUT = "standard input"
@@ -96,13 +96,13 @@ class TextFile:
             self._file.seek(offset)
             return self._file.readinto(buffer) or 0
 
-    def line_end(self, position: int, max_word: int = LONGEST_LINE) -> int:
+    def line_end(self, position: int, max_word: int = MAX_LINE_BYTES) -> int:
         """Return the offset after the line that contains the byte at `position`."""
-        limit, step, word = position + LONGEST_LINE, 1 << 12, position
+        limit, step, word = position + MAX_LINE_BYTES, 1 << 12, position
         while position < self.size:
             if position > limit:
                 raise InputError(
-                    f"{self} has a line of more than {LONGEST_LINE:,} bytes; check that it is a text file."
+                    f"{self} has a line of more than {MAX_LINE_BYTES:,} bytes; check that it is a text file."
                 )
             stop = min(position + step, self.size)
             part = self.read(position, stop).tobytes()
@@ -232,8 +232,8 @@ def _open_binary(path: Path) -> AbstractContextManager[IO[bytes]]:
 def _load_small(handle: IO[bytes]) -> tuple[io.BytesIO | _Open, tuple[int, int] | None]:
     """Read a small file at once, so that later changes to it have no effect."""
     stamp = _stamp(handle.fileno())
-    content = handle.read(HELD + 1)
-    if len(content) > HELD:
+    content = handle.read(MAX_HELD_BYTES + 1)
+    if len(content) > MAX_HELD_BYTES:
         return _Open(os.dup(handle.fileno())), stamp
     if _stamp(handle.fileno()) != stamp:
         raise _overwritten(handle.name)
@@ -250,8 +250,8 @@ def _stamp(descriptor: int) -> tuple[int, int]:
 
 
 def spool_bytes(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
-    """Collect bytes in memory, or in an unnamed temporary file if they exceed `HELD`."""
-    with tempfile.SpooledTemporaryFile(HELD) as spool:
+    """Collect bytes in memory, or in an unnamed temporary file if they exceed `MAX_HELD_BYTES`."""
+    with tempfile.SpooledTemporaryFile(MAX_HELD_BYTES) as spool:
         for piece in pieces:
             try:
                 spool.write(piece)
@@ -261,7 +261,7 @@ def spool_bytes(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
                     f"{name} does not fit into the folder for temporary files ({error.strerror}); "
                     "set the environment variable TMPDIR to a larger one."
                 ) from error
-        if spool.tell() > HELD:
+        if spool.tell() > MAX_HELD_BYTES:
             return _Open(os.dup(spool.fileno()))
         spool.seek(0)
         return io.BytesIO(spool.read())

@@ -17,7 +17,7 @@ from corank.data.durable.text import Source, TextFile, as_sources, is_number, op
 from corank.data.io.frames import read_csv, read_parquet
 from corank.data.io.letor_reader import as_precision, read_letor, with_groups
 from corank.data.io.stores import Store, open_store
-from corank.data.io.table_text import suffix_of
+from corank.data.io.tables import suffix_of
 from corank.data.judges import merge_judges
 from corank.data.rows import as_rows, require_finite
 from corank.errors import InputError, warn

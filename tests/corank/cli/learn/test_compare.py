@@ -12,7 +12,7 @@ import corank
 from corank.cli import app
 from corank.cli.learn.compare import parse_time, parse_unjudged
 from corank.comparison import study
-from corank.data.io.letor_writer import write_letor
+from corank.data.io.write import write_letor
 from corank.errors import InputError
 
 

@@ -15,8 +15,7 @@ import zstandard
 
 from corank.data.durable import text as texts
 from corank.data.durable.text import TextFile, open_text
-from corank.data.io.letor_reader import read_letor
-from corank.data.io.letor_stream import stream_letor
+from corank.data.io.letor_reader import read_letor, stream_letor
 from corank.errors import InputError
 
 CONTENT = np.random.default_rng(0).integers(32, 127, 1_500_000, dtype=np.uint8).tobytes() + b"\nend\n"
@@ -30,7 +29,7 @@ PACK = {
 @pytest.fixture(params=[None, 100], ids=["held", "in a file"])
 def held(request, monkeypatch) -> None:
     if request.param:
-        monkeypatch.setattr(texts, "HELD", request.param)
+        monkeypatch.setattr(texts, "MAX_HELD_BYTES", request.param)
 
 
 @pytest.mark.parametrize("kind", [None, *PACK])
@@ -49,7 +48,7 @@ def test_any_part_of_a_text_is_read(tmp_path: Path, held, kind: str | None) -> N
 @pytest.mark.skipif(not hasattr(os, "preadv"), reason="a system without reads at an offset has no forks")
 @pytest.mark.parametrize("kind", [None, "gz"])
 def test_the_place_in_the_file_that_forked_processes_share_does_not_move(tmp_path: Path, monkeypatch, kind) -> None:
-    monkeypatch.setattr(texts, "HELD", 100)
+    monkeypatch.setattr(texts, "MAX_HELD_BYTES", 100)
     path = tmp_path / "a"
     path.write_bytes(PACK[kind](CONTENT) if kind else CONTENT)
     text = open_text(path)
@@ -166,7 +165,7 @@ def overwritten(path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("size", [0, 1000, 1_200_000, 1_200_001])
 def test_a_large_file_that_changes_is_refused(tmp_path: Path, monkeypatch, size: int) -> None:
-    monkeypatch.setattr(texts, "HELD", 100)
+    monkeypatch.setattr(texts, "MAX_HELD_BYTES", 100)
     path = tmp_path / "a"
     path.write_bytes(b"1 qid:1 1:1\n" * 100_000)
     os.utime(path, ns=(0, 0))

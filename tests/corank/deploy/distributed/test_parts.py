@@ -14,7 +14,7 @@ from corank import SPD, CoRankRLS, LambdaRank, QueryScaler, RankingData, RankRLS
 from corank.base.pairs import Moments
 from corank.data import mask_scores, write_letor, write_store
 from corank.data.columns import column_factors
-from corank.data.io.write_frames import write_parquet
+from corank.data.io.write import write_parquet
 from corank.deploy.distributed import (
     LocalEngine,
     Parts,

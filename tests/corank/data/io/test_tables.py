@@ -6,10 +6,13 @@ import csv
 import io
 import itertools
 
+import pandas as pd
 import pytest
 
 from corank.data.io.read import read
-from corank.data.io.table_text import csv_rows, csv_text, defuse, restore
+from corank.data.io.tables import csv_table, csv_text, defuse, read_table, restore
+from corank.errors import InputError
+from corank.parameters import number
 from corank_lab.records.records import read_records
 
 FORMULAS = [
@@ -67,9 +70,9 @@ def test_csv_gives_back_texts_columns_and_numbers():
         for row in csv.reader(io.StringIO(written, newline=""))
         for cell in row
     )
-    header, found = csv_rows(written, "a.csv")
-    assert header == rows[0]
-    assert [list(row.values()) for _, row in found] == [[first, second, "-1.5"] for first, second, _ in rows[1:]]
+    table = csv_table(written, "a.csv")
+    assert table.names == rows[0]
+    assert [list(row.values()) for _, row in table.rows()] == [[*texts, "-1.5"] for *texts, _ in rows[1:]]
     kept = csv.reader(io.StringIO(csv_text(rows, keep_formulas=True), newline=""))
     assert [row[:2] for row in kept] == [row[:2] for row in rows]
 
@@ -78,9 +81,35 @@ def test_csv_gives_back_texts_columns_and_numbers():
 def test_separators_within_a_quoted_header_are_not_counted(separator, other, tmp_path):
     names = ["label", "qid", f"price{other} in{other} EUR{other} net"]
     text = separator.join(f'"{name}"' for name in names) + "\n" + separator.join("123") + "\n"
-    assert csv_rows(text, "a")[0] == names
+    assert csv_table(text, "a").names == names
     path = tmp_path / "a.csv"
     path.write_text(text)
     assert read(path).names == names[2:]
     path.write_text(text.replace("label", "title"))
     assert list(read_records(path).fields[0]) == ["title", *names[1:]]
+
+
+def test_every_source_of_a_table_gives_the_same_columns(tmp_path):
+    rows = [{"query": "7", "docid": "x", "grade": 2}, {"query": "7", "docid": "y", "grade": 0}]
+    frame = pd.DataFrame(rows)
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "t.tsv.gz", index=False, sep="\t")
+    frame.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    sources = [frame, rows, frame.to_dict("list"), *tmp_path.iterdir()]
+    sources += [io.StringIO((tmp_path / "t.csv").read_text()), io.BytesIO((tmp_path / "t.jsonl").read_bytes())]
+    for source in sources:
+        table = read_table(source)
+        assert table.names == ["query", "docid", "grade"]
+        assert table.texts("docid") == ["x", "y"]
+        assert table.numbers("grade").tolist() == [2.0, 0.0]
+        roles = table.roles()
+        assert (roles.y, roles.qid, roles.docid) == ("grade", "query", "docid")
+        assert table.find(("title", "docid")) == "docid"
+    gaps = read_table(pd.DataFrame({"a": [1.5, None], "b": pd.array(["x", None], dtype="string")}))
+    assert (gaps.texts("a"), gaps.texts("b"), gaps.texts(None)) == (["1.5", ""], ["x", ""], ["", ""])
+    with pytest.raises(InputError, match="line 3: grade"):
+        read_table(tmp_path / "t.csv").numbers("grade", number(1.0))
+    for wrong in (7, [1, 2], {"a": [1], "b": []}):
+        with pytest.raises(InputError):
+            read_table(wrong)
