@@ -33,6 +33,11 @@ INFLATIONS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.01)
 _BOOTSTRAPS = 2000
 NEW, FIXED = "corank compare", "always the method that was best on the other collections"
+FEWER = (
+    CANDIDATES[:-1], ("columns", "rankrls", "lcra", "lightgbm"), ("columns", "rankrls", "lcra", "auto"),
+    ("lightgbm", "lightgbm-tuned", "auto"), ("rankrls", "rankrls-gaussian", "lightgbm-tuned"),
+)  # fmt: skip
+"""Candidates of users who leave some out."""
 RESULTS = "Results on remaining queries: what other collections say"
 
 
@@ -48,6 +53,10 @@ class Draw:
     def regret(self, method: str) -> float:
         """Return what a choice costs."""
         return max(self.outside.values()) - self.outside[method]
+
+    def among(self, names: Sequence[str]) -> Draw:
+        """Return the draw of fewer candidates."""
+        return replace(self, inside={n: self.inside[n] for n in names}, outside={n: self.outside[n] for n in names})
 
 
 def without(draws: Sequence[Draw], *names: str) -> list[Draw]:
@@ -119,9 +128,9 @@ def cheaper_if_unsure(draw: Draw, prior: Prior) -> str:
 
 
 def best_of_others(draw: Draw, draws: Sequence[Draw]) -> str:
-    """Return the method with the best mean on other collections."""
+    """Return the candidate with the best mean on other collections."""
     others = np.mean(list(results(without(draws, draw.collection)).values()), axis=0)
-    return CANDIDATES[int(np.argmax(others))]
+    return max(draw.outside, key=lambda name: float(others[CANDIDATES.index(name)]))
 
 
 def run(options: ExperimentOptions) -> Report:
@@ -174,6 +183,7 @@ def report(draws: Sequence[Draw], sizes: Sequence[int], n_draws: int, everything
         "is learnt from the other collections. Intervals (95 %) are bootstrapped over collections.",
         (
             _regret_table(draws, regrets, sizes),
+            _fewer_table(draws, priors),
             _collection_table(draws, regrets, names),
             _calibration_table(p, held),
             _results_table(draws, everything),
@@ -214,6 +224,23 @@ def _regret_table(draws: Sequence[Draw], regrets: Mapping[str, Floats], sizes: S
         rows.append((rule, *cells, _mean(draws, values), gap))
     columns = ("rule", *(f"{n} queries" for n in sizes), "all", f"minus {NEW}")
     return ReportTable("Mean regret, each collection by what the others say", columns, tuple(rows))
+
+
+def _fewer_table(draws: Sequence[Draw], priors: Mapping[str, Prior]) -> ReportTable:
+    rows: list[tuple[Cell, ...]] = []
+    for names in FEWER:
+        some = [draw.among(names) for draw in draws]
+        chosen = (
+            [recommend(draw.inside, prior=priors[draw.collection])[0] for draw in some],
+            [best_mean(draw) for draw in some],
+            [best_of_others(draw, draws) for draw in some],
+        )
+        means = [
+            _mean(some, np.array([draw.regret(name) for draw, name in zip(some, choices, strict=True)]))
+            for choices in chosen
+        ]
+        rows.append((", ".join(names), *means))
+    return ReportTable("Mean regret with fewer candidates", ("candidates", NEW, "best mean", FIXED), tuple(rows))
 
 
 def _collection_table(draws: Sequence[Draw], regrets: Mapping[str, Floats], names: Sequence[str]) -> ReportTable:

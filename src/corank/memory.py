@@ -12,13 +12,13 @@ from corank.errors import InputError
 # share of the free memory that one step may take
 _SHARE = 0.9
 # smaller amounts are not checked, so that small problems read no files of the system
-_SMALL = 1 << 27
+_MIN_CHECKED = 1 << 27
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 def require_memory(n_rows: int, n_bytes: float, instead: str, what: str = "rows") -> None:
     """Raise `InputError` if arrays do not fit in free memory. Call it before the first of them is allocated."""
-    if n_bytes < _SMALL:
+    if n_bytes < _MIN_CHECKED:
         return
     free = free_memory()
     if free is not None and n_bytes > _SHARE * free:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -104,13 +105,14 @@ n_jobs = (
 
 @cache
 def rules_of(kind: Any) -> Rules:
-    """Return the rules of a class: those of parameters whose type lists their values, and those in `_rules`."""
-    try:
-        hints = get_type_hints(kind if "__dataclass_fields__" in vars(kind) else kind.__init__)
-    except NameError:  # a type of a user's class that is imported for type checkers only
-        hints = {}
-    listed = {name: one_of(*get_args(hint)) for name, hint in hints.items() if get_origin(hint) is Literal}
-    return {**{name: rule for name, rule in listed.items() if not name.endswith("_")}, **kind._rules}
+    """Return the rules of an estimator's parameters: those whose type lists their values, and those in `_rules`."""
+    hints: dict[str, Any] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        if "__init__" in vars(base):
+            with suppress(NameError):  # a type of a user's class that is imported for type checkers only
+                hints |= get_type_hints(base if "__dataclass_fields__" in vars(base) else base.__init__)
+    listed = {name: hints[name] for name in kind._get_param_names() if get_origin(hints.get(name)) is Literal}
+    return {**{name: one_of(*get_args(hint)) for name, hint in listed.items()}, **kind._rules}
 
 
 def check_values(values: Mapping[str, Any], rules: Rules) -> None:

@@ -6,7 +6,8 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-from corank import registry
+from corank import SPD, registry
+from corank.errors import InputError
 from corank.parameters import rules_of
 
 CLASSES = [
@@ -39,3 +40,21 @@ def test_listed_values_are_allowed_and_no_other_text(kind):
 def test_choices_of_several_classes_are_typed():
     typed = {name for kind in CLASSES for name, hint in hints_of(kind).items() if literals(hint)}
     assert {"loss", "solver", "query_weight", "missing", "targets", "conversion", "ranking_loss"} <= typed
+
+
+def test_subclasses_of_users_keep_the_rules():
+    """A subclass without a constructor, one with its own, and one with a type that is not imported at run time."""
+
+    class Plain(SPD):
+        pass
+
+    class Own(SPD):
+        def __init__(self, loss: Literal["hinge", "squared"] = "hinge", sort: NotImported = None) -> None:  # noqa: F821
+            super().__init__(loss)
+
+    assert rules_of(Plain)["query_weight"].words == rules_of(SPD)["query_weight"].words
+    assert rules_of(Plain)["loss"].words == rules_of(SPD)["loss"].words
+    assert "query_weight" not in {name for name in rules_of(Own) if name not in SPD._rules}
+    assert rules_of(Own)["loss"].allows("hinge")
+    with pytest.raises(InputError, match="loss is 'no'"):
+        Plain("no").fit([[0.0], [1.0]], [0, 1])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +36,9 @@ def emit(as_json: bool, verb: str, fields: Mapping[str, Any], *parts: ReportTabl
 
 def print_json(verb: str, fields: Mapping[str, Any]) -> None:
     """Print one line of JSON: the command, the version of corank, and `fields`; NaN and infinity become null."""
-    typer.echo(json.dumps({"verb": verb, "corank": __version__, **_plain(fields)}, allow_nan=False))
+    from corank.tables import json_values
+
+    typer.echo(json.dumps({"verb": verb, "corank": __version__, **json_values(fields)}, allow_nan=False))
 
 
 def emit_rows(
@@ -65,20 +65,6 @@ def note(sentence: str) -> None:
 def table_fields(table: ReportTable) -> dict[str, Any]:
     """Return a table as JSON fields."""
     return {"title": table.title, "columns": table.columns, "rows": table.rows, "note": table.note}
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
 
 
 def make_console() -> Console:

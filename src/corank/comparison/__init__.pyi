@@ -19,7 +19,6 @@ from corank.comparison.report import PageBlock as PageBlock
 from corank.comparison.report import Report as Report
 from corank.comparison.report import code as code
 from corank.comparison.report import collapsed as collapsed
-from corank.comparison.report import facts as facts
 from corank.comparison.report import paragraph as paragraph
 from corank.comparison.report import part as part
 from corank.comparison.study import compare as compare

@@ -4,8 +4,8 @@ Recommend the method with the best expected result, with the probability that it
 x̄ holds the means of the methods over n judged queries, out of fold, larger being better; S is the covariance of their
 values between queries, shrunk to that of other collections. The largest of several means of few queries is too large on
 average, and what was measured with few queries differs from what the final model does. Methods are therefore assumed to
-differ as on one of the collections that were measured before, which has the results θ_i with n_i queries, up to own
-differences of standard deviation h, which is one of `WIDTHS`. Given i and h, differences have
+differ as on one of the collections that were measured before, which has the results θ_i with n_i queries, up to
+differences of its own of standard deviation h, which is one of `WIDTHS`. Given i and h, differences have
 
     mean θ_i + G (x̄ − θ_i),   covariance H − G H,   G = H (H + c² S/n)⁻¹,   H = h² I,
 
@@ -67,7 +67,7 @@ _WIDE = 0.06
 # queries that the covariance of other collections counts as
 _PSEUDO = 10
 # rivals that the verdict lists, and the number of queries below which it asks for more
-_LISTED, _FEW = 3, 10
+_MAX_LISTED, _MIN_QUERIES = 3, 10
 _MAX_NEEDED = 10**6
 
 
@@ -118,8 +118,8 @@ class Expectation:
                 theta[:, column] = prior.results[:, prior.methods.index(known[name])]
         is_new = np.isnan(theta[0])
         theta[:, is_new] = 0.0 if is_new.all() else theta[:, ~is_new].mean(axis=1, keepdims=True)
-        own = np.cov(V.T, ddof=0) * n if n > 1 else np.zeros((m, m))
-        S = (own + _PSEUDO * 0.5 * prior.spread**2 * np.eye(m)) / (max(n - 1, 0) + _PSEUDO)
+        scatter = np.cov(V.T, ddof=0) * n if n > 1 else np.zeros((m, m))
+        S = (scatter + _PSEUDO * 0.5 * prior.spread**2 * np.eye(m)) / (max(n - 1, 0) + _PSEUDO)
         C = np.hstack([-np.ones((m - 1, 1)), np.eye(m - 1)])  # differences from the first method
         noise = C @ (prior.inflation**2 / max(n, 1) * S) @ C.T
         apart = (V.mean(axis=0) - theta) @ C.T if n else np.zeros((rows, m - 1))
@@ -221,7 +221,7 @@ def give_advice(
     if p_random < SURE:
         text += f" It is better than a random order with probability {p_random:.2f} only."
     is_open = any(rival.p_better < SURE for rival in rivals)
-    if p_random < SURE or (is_open and len(expected.values) < _FEW):
+    if p_random < SURE or (is_open and len(expected.values) < _MIN_QUERIES):
         text += f" Judge more {unit if unit == 'queries' else 'rows'}."
     return Advice(tuple(tests), best.name, simplest.name, winner, text, tuple(rivals))
 
@@ -283,8 +283,8 @@ def _sentence(
         return text
     if not open_rivals:
         return f"{text} It is better than every other method with probability {SURE:g} or more ({n} {unit})."
-    listed = "; ".join(f"{outcomes[item.name].title} ({item.p_better:.2f})" for item in open_rivals[:_LISTED])
-    more = f"; and {len(open_rivals) - _LISTED} more" if len(open_rivals) > _LISTED else ""
+    listed = "; ".join(f"{outcomes[item.name].title} ({item.p_better:.2f})" for item in open_rivals[:_MAX_LISTED])
+    more = f"; and {len(open_rivals) - _MAX_LISTED} more" if len(open_rivals) > _MAX_LISTED else ""
     text += f" {n} {unit} do not settle it. The probability that it is better is below {SURE:g} against {listed}{more}."
     cheap = [
         item
@@ -296,7 +296,7 @@ def _sentence(
     if cheaper := min(cheap, key=lambda item: outcomes[item.name].fit_seconds, default=None):
         text += f" {outcomes[cheaper.name].title} is cheaper, and expected to be {cheaper.difference:.4f} worse."
     far = next((item for item in open_rivals if abs(item.difference) >= margin and item.n_needed is not None), None)
-    if n >= _FEW and far is not None and far.n_needed is not None:
+    if n >= _MIN_QUERIES and far is not None and far.n_needed is not None:
         unit_of_n = 10 ** max(0, len(str(far.n_needed)) - 2)
         text += (
             f" About {-(-far.n_needed // unit_of_n) * unit_of_n:,} {unit} would make its lead over "

@@ -43,7 +43,7 @@ from corank.tables import Cell, ReportTable
 if TYPE_CHECKING:
     from corank.models import Leaderboard
 
-FEW_QUERIES = 30
+MIN_QUERIES = 30
 """Number of evaluated queries below which the card warns of wide intervals."""
 MAX_FEATURES = 20
 """Rows of the table of features."""
@@ -171,7 +171,7 @@ def _limits(result: Evaluation, model: Any) -> list[str]:
     share = result.n_unjudged_rows / result.n_rows
     limits = {
         "The figures are valid only if none of these rows was used for learning or for choosing the model.": True,
-        f"{used} queries are few: read the intervals, not the means.": used < FEW_QUERIES,
+        f"{used} queries are few: read the intervals, not the means.": used < MIN_QUERIES,
         f"{share:.0%} of the rows are unjudged; they were treated as the convention says.": share > 0,
         "Scores compare rows of one query. Scores of different queries are not comparable unless calibrated.": True,
         "Scores are not probabilities; corank.Calibrated makes them so.": not hasattr(model, "predict_proba"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -237,7 +237,6 @@ def _document(study: Study) -> Document:
         part("leaderboard", "Methods", _methods(study) if study.outcomes else []),
         part("curve", "How many judgements are needed", _curve(study) if study.curve else []),
         part("queries", "Query by query", _queries(study) if study.winner else []),
-        part("tuning", "How methods were tuned", _tuning(study)),
         part("repeat", "How to repeat the study", _repeat(study)),
     ]
     opening = [paragraph(study.verdict, "verdict"), paragraph(study.rule), *notes]
@@ -250,16 +249,14 @@ def _data(data: DataSummary) -> list[PageBlock]:
         "unjudged rows": data.n_unscored_rows, "queries without a score": data.n_unscored_queries,
         "queries of a single grade": data.n_single_grade_queries, "further unjudged rows": data.n_pool_rows,
     }  # fmt: skip
-    total = sum(n for _, n in data.grades)
-    rows = tuple((f"{grade:g}", n, 100.0 * n / total) for grade, n in data.grades)
-    table = ReportTable("Scored rows by grade", ("grade", "rows", "%"), rows, digits=1)
-    return [facts([(name, f"{n:,}") for name, n in counts.items()]), *([table] if rows else [])]
+    pairs = [(name, f"{n:,}") for name, n in counts.items()]
+    return [facts([*pairs, *((f"rows of grade {grade:g}", f"{n:,}") for grade, n in data.grades)])]
 
 
 def _methods(study: Study) -> list[PageBlock]:
     # only evaluations hold a convention that the user defined
-    own = (outcome.evaluation.convention for outcome in study.outcomes if outcome.evaluation is not None)
-    rules = next(own, CONVENTIONS.get(study.convention))
+    conventions = (outcome.evaluation.convention for outcome in study.outcomes if outcome.evaluation is not None)
+    rules = next(conventions, CONVENTIONS.get(study.convention))
     convention = f"Convention {study.convention}." if rules is None else rules.describe()
     direction = "higher is better" if study.larger_is_better else "lower is better"
     opening = paragraph(f"{study.metric}, {direction}. {convention}")
@@ -330,27 +327,6 @@ def _queries(study: Study) -> list[PageBlock]:
     )
     heading = f"Queries on which {winner.title} is worst, by {study.metric}"
     return [*blocks, ReportTable(heading, tuple(columns), rows)]
-
-
-def _tuning(study: Study) -> list[PageBlock]:
-    rows = tuple(
-        (outcome.title, outcome.tuning, _chosen(outcome.chosen))
-        for outcome in study.outcomes
-        if outcome.tuning or any(outcome.chosen)
-    )
-    note = "Chosen values are listed fold by fold, or once if all folds agree."
-    title = "Tuning within the training part of each fold"
-    return [ReportTable(title, ("method", "how", "chosen"), rows, note=note)] if rows else []
-
-
-def _chosen(folds: Sequence[Mapping[str, Any]]) -> str:
-    """Return each parameter with its values, fold by fold."""
-    texts = []
-    for name in dict.fromkeys(name for fold in folds for name in fold):
-        values = [fold[name] for fold in folds if name in fold]
-        shown = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values]
-        texts.append(f"{name} {' / '.join(shown[:1] if len(set(shown)) == 1 else shown)}")
-    return "; ".join(texts)
 
 
 def _repeat(study: Study) -> list[PageBlock]:

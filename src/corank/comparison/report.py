@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import mimetypes
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -20,7 +19,7 @@ from urllib.parse import quote
 from corank._version import __version__
 from corank.console import printable
 from corank.data.durable.atomic import atomic_file
-from corank.tables import Cell, ReportTable, escape_markdown
+from corank.tables import ReportTable, escape_markdown, json_values
 
 _FOLDER = Path(__file__).parent
 STYLE = (_FOLDER / "charts.css").read_text(encoding="utf-8")
@@ -179,11 +178,7 @@ class Report:
 
     def write(self, folder: Path) -> tuple[Path, ...]:
         """Write ``report.md``, ``report.html`` and ``report.json``, replacing those of an earlier run."""
-        record = {
-            **asdict(self),
-            "tables": [{**asdict(table), "rows": _without_nan(table.rows)} for table in self.tables],
-            "plots": [plot.name for plot in self.plots],
-        }
+        record = {**json_values(self), "plots": [plot.name for plot in self.plots]}
         texts = {
             "report.md": self.markdown(),
             "report.html": self.html(),
@@ -193,8 +188,3 @@ class Report:
             with atomic_file(folder / name, overwrite=True) as scratch:
                 scratch.write_text(text, encoding="utf-8")
         return tuple(folder / name for name in texts)
-
-
-def _without_nan(rows: tuple[tuple[Cell, ...], ...]) -> list[list[Cell]]:
-    """Replace NaN by None, since JSON has no NaN."""
-    return [[None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row] for row in rows]

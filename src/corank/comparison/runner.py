@@ -207,12 +207,12 @@ def _warm_up(folder: Path, name: str, settings: Settings) -> None:
         predict_with_qid(fit_with_qid(method.make(part), part.X, part.y, part.qid), part.X, part.qid)
 
 
-def _run(folder: Path, own: Method | None, settings: Settings, task: FoldTask, model: Path) -> TaskResult | str:
+def _run(folder: Path, user_method: Method | None, settings: Settings, task: FoldTask, model: Path) -> TaskResult | str:
     """Run a task in a worker, by a method of the user or a named one; return its result, or why it failed."""
     try:
-        if own is None:
+        if user_method is None:
             _warm_up(folder, task.method, settings)
-        return perform(_problem(folder), own or METHODS[task.method], settings, task, model)
+        return perform(_problem(folder), user_method or METHODS[task.method], settings, task, model)
     except Exception as error:
         return error_message(error)
 
@@ -261,8 +261,8 @@ class WorkerPool:
         if number not in self._workers:
             self._workers[number] = ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(),), env=ONE_THREAD)
         method = self.methods[task.method]
-        own = method if method.signature else None
-        return self._workers[number].submit(_run, self.scratch, own, self.settings, task, self.model)
+        user_method = method if method.signature else None
+        return self._workers[number].submit(_run, self.scratch, user_method, self.settings, task, self.model)
 
 
 class ResultLog:
@@ -280,7 +280,8 @@ class ResultLog:
             with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 record = json.loads(line)
                 key, scores = record.pop("key"), np.array(record.pop("scores"), dtype=np.float64)
-                self._known[key] = TaskResult(scores, **record)
+                record |= {name: float(record[name]) for name in ("fit_seconds", "predict_seconds")}
+                self._known[key] = TaskResult(scores, **{**record, "chosen": dict(record["chosen"])})
 
     def key(self, task: FoldTask) -> str:
         """Return the hash of a task."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +36,7 @@ from corank.metrics import Convention, Evaluation, parse_metric
 from corank.metrics.conventions import find_convention
 from corank.parameters import check_values, integer, none, number
 from corank.parameters import n_jobs as number_of_jobs
+from corank.tables import json_values
 
 FRACTIONS = (0.1, 0.25, 0.5)
 """Default shares of the scored queries for the learning curve."""
@@ -163,7 +163,9 @@ def compare(
     names = tuple(dict.fromkeys(str(parse_metric(item)) for item in requested))
     chosen = find_methods(models, columns, is_sparse=sparse.issparse(problem.X))
     methods = {item.name: item for item in chosen.values() if item.is_installed}
-    shares = _shares(fractions)
+    shares = sorted({float(share) for share in fractions})
+    if any(not 0.0 < share < 1.0 for share in shares):
+        raise InputError(f"fractions is {list(fractions)!r}; pass shares between 0 and 1, such as [0.1, 0.5], or [].")
     settings = Settings(names[0], find_convention(convention), random_state, columns)
     about = {"data": problem.fingerprint, "folds": problem.n_folds, **asdict(settings)}
     with ExitStack() as leaving:
@@ -187,6 +189,9 @@ def compare(
             curve, is_complete = _curve(runner, _curve_methods(outcomes, advice), shares, until[1])
         model, failures = _refit(runner, advice.winner, place / MODEL)
         notes = [*_notes(problem, chosen.values(), columns, folds), *_cut(outcomes, budget, is_complete), *failures]
+        packages = [*_SHOWN, *sorted({method.module for method in methods.values() if method.module})]
+        versions = {"corank": __version__, "python": platform.python_version()}
+        versions |= {package: version(package) for package in packages}
         study = Study(
             data=DataSummary.of(problem, name),
             metric=names[0],
@@ -205,7 +210,7 @@ def compare(
             notes=tuple(notes),
             folds=problem.n_folds,
             seed=random_state,
-            versions=_versions(methods.values()),
+            versions=versions,
             command=command,
             seconds=monotonic() - began,
             model=None if folder is None or model is None else place / MODEL,
@@ -293,19 +298,6 @@ def _refit(runner: TaskRunner, winner: str, file: Path) -> tuple[Any, list[str]]
     return None, [f"The winner could not be saved: {result.note}"]
 
 
-def _shares(fractions: Sequence[float]) -> tuple[float, ...]:
-    result = sorted({float(share) for share in fractions})
-    if any(not 0.0 < share < 1.0 for share in result):
-        raise InputError(f"fractions is {list(fractions)!r}; pass shares between 0 and 1, such as [0.1, 0.5], or [].")
-    return tuple(result)
-
-
-def _versions(methods: Iterable[Method]) -> dict[str, str]:
-    """Return the versions of corank and of its main dependencies."""
-    names = [*_SHOWN, *sorted({method.module for method in methods if method.module})]
-    return {"corank": __version__, "python": platform.python_version(), **{name: version(name) for name in names}}
-
-
 def _cut(outcomes: Sequence[MethodOutcome], budget: float | None, is_complete: bool) -> list[str]:
     """Return notes about what the budget left out."""
     notes = []
@@ -361,7 +353,7 @@ def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
             raise InputError(
                 f"{folder} holds a study of other data; choose another folder, or replace it with overwrite=True."
             )
-    elif (folder / MODEL).exists():
+    elif (folder / MODEL).exists() and not (folder / RESULTS).exists():
         raise InputError(f"{folder / MODEL} exists already; choose another folder, or replace it with overwrite=True.")
 
 
@@ -374,32 +366,24 @@ def write_study(study: Study, folder: Path) -> Path:
 
 def study_record(study: Study) -> dict[str, Any]:
     """Return a study as JSON values: NaN is null, and evaluations hold the values of every query."""
-    record: dict[str, Any] = {
-        field.name: _plain(getattr(study, field.name)) for field in fields(study) if field.name != "ranker"
-    }
+    record: dict[str, Any] = json_values(replace(study, outcomes=(), ranker=None))
+    del record["ranker"]
+    record["outcomes"] = [
+        json_values({**vars(outcome), "evaluation": _evaluation_record(outcome.evaluation)})
+        for outcome in study.outcomes
+    ]
     return record
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Evaluation):
-        return {
-            "convention": value.convention.name,
-            "queries": [str(query) for query in value.query_ids.tolist()],
-            "n_single_grade_queries": value.n_single_grade,
-            "n_unjudged_rows": value.n_unjudged_rows,
-            "metrics": {
-                name: {"mean": _plain(item.mean), "n_used": item.n_used, "values": _plain(item.values)}
-                for name, item in value.items()
-            },
-        }
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return str(value) if isinstance(value, Path) else value
+def _evaluation_record(evaluation: Evaluation | None) -> dict[str, Any] | None:
+    if evaluation is None:
+        return None
+    return {
+        "convention": evaluation.convention.name,
+        "queries": [str(query) for query in evaluation.query_ids.tolist()],
+        "n_single_grade_queries": evaluation.n_single_grade,
+        "n_unjudged_rows": evaluation.n_unjudged_rows,
+        "metrics": {
+            name: {"mean": item.mean, "n_used": item.n_used, "values": item.values} for name, item in evaluation.items()
+        },
+    }

@@ -206,10 +206,10 @@ class Corpus:
 
     def subset(self, documents: Any) -> Corpus:
         """Select documents, with only the words that occur in them."""
-        kept = np.arange(self.n_documents)[np.asarray(documents)]
-        rows = self.counts[kept]
+        chosen = np.arange(self.n_documents)[np.asarray(documents)]
+        rows = self.counts[chosen]
         used = np.flatnonzero(np.bincount(rows.indices, minlength=self.n_terms))
-        return _assembled(self.ids[kept], self.terms[used], [as_bags(rows[:, used])], self.words)
+        return _assembled(self.ids[chosen], self.terms[used], [as_bags(rows[:, used])], self.words)
 
     def __len__(self) -> int:
         return self.n_documents

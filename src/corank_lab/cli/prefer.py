@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 Options = dict[str, Any]
 DEFAULT = "bald"
-
-
 """Default strategy, by which also questions to one of several judges are chosen."""
 
 
@@ -131,14 +129,15 @@ def _ask(path: Path, items: Items, judge: str, asking: Options) -> None:
 
 def _export(path: Path, items: Items, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
     from corank.data import csv_text, write_text
+    from corank_lab.database.journal import journal_paths
     from corank_lab.preferences import PreferenceSession
     from corank_lab.preferences.model import agreement
 
     fit = None
-    if _database(path).is_file() or _old_folder(path).is_dir():
+    if _database(path).is_file() or journal_paths(_old_folder(path)):
         with _journal(path, items) as (journal, _):
             session = PreferenceSession(items, journal=journal)
-        fit = session.learn(session.pairwise(), session.asked())
+        fit = session.learn(session.pairwise(), session.asked(), n_ahead=0)
     if fit is None:
         raise InputError(f"there are no answers for {path} yet; run corank prefer {path} first.")
     with write_text(target, overwrite=force) as stream:

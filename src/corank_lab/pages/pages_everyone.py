@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -18,10 +18,11 @@ from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
+from corank_lab.database.database import Database
 from corank_lab.http import HTTPError
 from corank_lab.pages import imports
 from corank_lab.pages.app import FRAGMENT, MISSING, PageRequest
-from corank_lab.pages.imports import TASKS, Import
+from corank_lab.pages.imports import TASKS, Import, NewUpload
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.uploads import (
     ANY,
@@ -87,27 +88,24 @@ def add_project(page: PageRequest) -> Response:
         upload.update(f"\n{part}".encode("utf-8", "replace"))
     id = upload.hexdigest()[:24]
     if kind == ANY and files:
-        imports.add_import(store, id, ANY, name or one_line(files[0].name.split(".")[0], 100), files)
+        imports.add_import(store, NewUpload(id, ANY, name or one_line(files[0].name.split(".")[0], 100), files))
         return page.go(f"/imports/{id}")
     try:
-        return _make_project(page, kind, name, files, id, imports.add_import)
+        return _make_project(page, NewUpload(id, kind, name, files), imports.add_import)
     except DatabaseError:
         raise
     except InputError as error:
         return home(page, str(error), 422)
 
 
-def _make_project(
-    page: PageRequest, kind: str, name: str, files: Sequence[UploadedFile], id: str, keep: Callable[..., None]
-) -> Response:
+def _make_project(page: PageRequest, upload: NewUpload, keep: Callable[[Database, NewUpload], None]) -> Response:
     """Make a project of files at once, or keep them for the importer if they are large; go to its first page."""
-    store, kinds = page.site.store, page.site.workspaces.kinds
-    project = imports.read_small(store, kinds, kind, name, files, id)
+    project = imports.read_small(page.site.store, page.site.workspaces.kinds, upload)
     if project is not None:
-        return page.go(_start(project.kind, project.id, kind))
-    keep(store, id, kind, name, files)
-    page.site.importer.begin(id)
-    return page.go(f"/imports/{id}")
+        return page.go(_start(project.kind, project.id, upload.kind))
+    keep(page.site.store, upload)
+    page.site.importer.begin(upload.id)
+    return page.go(f"/imports/{upload.id}")
 
 
 def import_progress(page: PageRequest) -> Response:
@@ -137,7 +135,7 @@ def decide_import(page: PageRequest) -> Response:
     task, name = page.form.get("kind", ""), one_line(page.form.get("name", ""), 100)
     try:
         files = _corrected(page, TASKS[task].kind if task in TASKS else task, result)
-        return _make_project(page, task, name, files, result.id, imports.decide)
+        return _make_project(page, NewUpload(result.id, task, name, files), imports.decide)
     except DatabaseError:
         raise
     except InputError as error:

@@ -34,7 +34,8 @@ from corank_lab.screening.stopping.rules import (
     removed_sentence,
     trade_words,
 )
-from corank_lab.screening.team import RECORDS, records_hash, records_payload
+from corank_lab.screening.stopping.urns import percent
+from corank_lab.screening.team import RECORDS, records_hash, records_payload, unique_records
 
 MAX_REASONS = 9
 N_TELLING = 30
@@ -97,8 +98,6 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         result = store.payload(project.id)
         self.everything = records_from_json(result["records"])
         self.groups = restore_duplicates(self.everything, result["pairs"])
-        self.single = UniqueRecords(self.everything)
-        self.separate: set[tuple[int, int]] = set()
         self.log: list[tuple[str, ScreeningEntry]] = []
         self.results = Results(self)
         self._shown: dict[tuple[str, int], ScreeningEntry] = {}
@@ -154,7 +153,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
     def known_before(self) -> dict[str, Any]:
         """Return what the form of prior knowledge shows, and the errors that a user may accept."""
         settings, confidence = self.project.settings, self.setting("confidence")
-        levels = {level.confidence: level for level in TRADE}
+        levels = {level.confidence: (percent(level.read), percent(level.worst_group)) for level in TRADE}
         return {
             "topic": self.setting("topic"), "prior": one_line(str(settings.get("prior", "")), 300),
             "columns": probability_columns(self.everything), "column": str(settings.get("probability", "")),
@@ -183,11 +182,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         if not entry.time:
             entry = replace(entry, time=answer.time)
         self.log.append((answer.judge, entry))
-        if entry.action == "distinct":
-            pair = (self.single.find(entry.id), self.single.find(entry.of))
-            if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
-                self.separate.add((pair[0], pair[1]))
-                self._is_split = True
+        self._is_split |= entry.action == "distinct"
         self.session.add(answer.judge, entry)
 
     def refresh(self) -> None:
@@ -393,8 +388,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             session.advice = advice
 
     def _session(self) -> Screening:
-        groups = self.groups.without(self.separate) if self.separate else self.groups
-        unique = UniqueRecords(self.everything, groups)
+        unique = unique_records(self.everything, self.groups, [entry for _, entry in self.log])
         prior, self.remark = kept_prior(self.store, self.project, unique.unique)
         session = Screening(
             unique, prior=prior, share=True, readers=int(self.setting("readers")),

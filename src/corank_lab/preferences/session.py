@@ -284,6 +284,9 @@ class PreferenceSession:
             # what a judge's own values add to the noise
             var = judges.sigma**2 + float(np.diagonal(judges.deviation).mean())
             learnt = ItemPosterior(judges.overall, float(np.sqrt(var)), learnt.pairs)
+        names = tuple(answers) if judges is not None else ()
+        if not n_ahead:  # only the ranking is wanted
+            return PreferenceFit(len(pooled), learnt, Ranking.of(learnt.values), (), None, names, judges)
         options: dict[str, Any] = {"strategy": self._strategy, "random_state": seed}
         new = suggest_pairs(learnt, n=n_ahead, asked=asked, tol=tol if judges is None else 0.0, **options)
         ahead = tuple((min(pair), max(pair)) for pair in new.tolist())
@@ -293,7 +296,6 @@ class PreferenceSession:
             # when each pair was asked, the second answer of another judge may still be informative
             again = suggest_pairs(precise, asked=[], tol=tol, **options).tolist()
             best, ahead = ((min(again[0]), max(again[0])), ahead) if again else (None, ())
-        names = tuple(answers) if judges is not None else ()
         return PreferenceFit(len(pooled), learnt, Ranking.of(learnt.values), ahead, best, names, judges)
 
     def _learn_votes(self, answers: Answers, n_ahead: int) -> PreferenceFit:

@@ -130,7 +130,12 @@ def add_images(parsed: ParsedFile, path: str | os.PathLike[str]) -> ParsedFile:
 def _images(text: str, name: str) -> Iterator[list[list[str]]]:
     """Yield the rows of each document of an Opticon file: image, volume, path, Y at a document, folder, box, pages."""
     rows: list[list[str]] = []
-    for line, row in read_rows(text, ",", name, strict=False)[0]:
+    lines, error = read_rows(text, ",", name, strict=False)
+    if error:
+        raise InputError(f"{name}, line {error[0]}: {error[1]}; write values that are separated by commas.")
+    for line, row in lines:
+        if not any(row):
+            continue
         if len(row) < 4 or not row[0].strip() or row[3].strip().upper() not in ("", "Y"):
             raise InputError(
                 f"{name}, line {line}: expected an image, its volume and path, and Y or nothing, separated by commas; "

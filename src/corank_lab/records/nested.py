@@ -31,7 +31,8 @@ def parse_json(text: str, name: str) -> ParsedFile:
     current_budget().take_json(text, name)
     whole = _whole(text)
     format = "JSON lines" if whole is None else "JSON"
-    objects = _of_lines(text, name) if whole is None else _numbered(whole, name)
+    numbered = ((f"{name}, record {i}", item) for i, item in enumerate(whole or (), 1))
+    objects = _of_lines(text, name) if whole is None else numbered
     records, places = [], []
     for place, entry in objects:
         records.append(_flatten(entry, place))
@@ -42,10 +43,6 @@ def parse_json(text: str, name: str) -> ParsedFile:
     if any(item in columns for item in ("authorships.author.display_name", INVERTED)):
         format = f"OpenAlex {format}"
     return ParsedFile(format, records, places, find_columns(columns), derived=frozenset((INVERTED,)))
-
-
-def _numbered(objects: list[dict[str, Any]], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((f"{name}, record {i}", item) for i, item in enumerate(objects, 1))
 
 
 def _whole(text: str) -> list[dict[str, Any]] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 from collections import Counter
@@ -17,19 +16,7 @@ from types import MappingProxyType
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.records.columns import (
-    STRICT_COLUMNS,
-    LabelCounts,
-    abstrackr_vote,
-    is_abstrackr,
-    is_judgement,
-    is_undecided,
-    judge_columns,
-    label_of,
-    label_of_notes,
-    normalise_name,
-    settle,
-)
+from corank_lab.records.columns import read_labels
 from corank_lab.records.documents import (
     LOAD_FORMAT,
     add_images,
@@ -65,7 +52,6 @@ _COMPACT_DATE = re.compile(r"\s*(1[5-9]\d\d|20\d\d)(?:0[1-9]|1[0-2])\d{0,2}\s*")
 _ADDRESS = re.compile(r"(?:https?|ftp)://[^\s<>\"|]+|www\.[^\s<>\"|]+", re.IGNORECASE)
 _SOURCE_END = re.compile(r"\.\s|,\s*\d|\s\d|;|\.$")
 _LONGEST_DOI = 2000
-_SPLIT_NOTES = re.compile(r"\s*\|\s*(?=RAYYAN)")
 
 _ADDRESSES = ("UR", "L2", "LK", "US", "url", "ee", "bdsk-url-1", "%U")
 """Columns in which a DOI counts only behind doi.org."""
@@ -106,10 +92,9 @@ def interpret(
     names = {field: tuple(item for item in result if item not in taken) for field, result in parsed.names.items()}
     names |= {field: (column,) for field, column in columns.items()}
     reader = _Interpreter(parsed, names, source)
-    counts = LabelCounts()
-    labels = _labels(parsed, names, counts)
+    labels, label_remarks = read_labels(parsed, names)
     entries = [reader.entry(record, label) for record, label in zip(parsed.records, labels, strict=True)]
-    remarks = [*parsed.remarks, *counts.remarks()]
+    remarks = [*parsed.remarks, *label_remarks]
     if not names.get("title") and any(item.abstract for item in entries):
         first_lines = (next(iter(item.abstract.strip().splitlines()), "") for item in entries)
         titles = (shorten(line, TITLE_LENGTH, placeholder=" …") for line in first_lines)
@@ -249,55 +234,6 @@ class _Interpreter:
 
 def _url(column: str, values: list[str]) -> str:
     return next((match[0].rstrip(".,;") for value in values if (match := _ADDRESS.search(value))), "")
-
-
-def _labels(parsed: ParsedFile, names: Mapping[str, Sequence[str]], counts: LabelCounts) -> list[float]:
-    """Return the label of each record: of a column, of the columns of several judges, or of notes."""
-    columns = parsed.columns
-    if is_abstrackr(columns) and "included" not in columns:
-        judges = judge_columns(columns, {})
-        return [_abstrackr(record, judges, counts) for record in parsed.records]
-    for column in names.get("label", ()):
-        if (labels := _label_column(parsed, column, counts)) is not None:
-            return labels
-    normalised = {item: normalise_name(item) for item in columns} if parsed.is_table else {}
-    judges = judge_columns(columns, normalised) if normalised else []
-    judges = [judge for judge in judges if _all_judgements(parsed.records, judge)]
-    if judges:
-        return [settle([label_of(vote, "") for judge in judges for vote in record.get(judge, ())], counts)
-                for record in parsed.records]  # fmt: skip
-    notes = names.get("notes") or [item for item in columns if normalise_name(item) in ("notes", "note", "n1")]
-    return [
-        label_of_notes(
-            (part for note in notes for value in record.get(note, ()) for part in _SPLIT_NOTES.split(value)), counts
-        )
-        for record in parsed.records
-    ]
-
-
-def _label_column(parsed: ParsedFile, column: str, counts: LabelCounts) -> list[float] | None:
-    strict = normalise_name(column) in STRICT_COLUMNS
-    values = [record.get(column, [""])[0] for record in parsed.records]
-    if not strict:
-        odd = next((value for value in values if not is_judgement(value)), None)
-        if odd is not None:
-            counts.ignored[column] = odd[:40]
-            return None
-    labels = [label_of(value, place) for value, place in zip(values, parsed.places, strict=True)]
-    counts.undecided += sum(map(is_undecided, values))
-    return labels
-
-
-def _all_judgements(records: Sequence[RawRecord], column: str) -> bool:
-    values = [value for record in records for value in record.get(column, ())]
-    return bool(values) and all(map(is_judgement, values))
-
-
-def _abstrackr(record: RawRecord, judges: Sequence[str], counts: LabelCounts) -> float:
-    agreed = [abstrackr_vote(value) for value in record.get("consensus", ())]
-    if agreed and not math.isnan(agreed[0]):
-        return agreed[0]
-    return settle([abstrackr_vote(value) for judge in judges for value in record.get(judge, ())[:1]], counts)
 
 
 def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None, text: str | None = None) -> Records:

@@ -236,7 +236,7 @@ def review_text() -> bytes:
 
 def records_to_json(records: Records) -> dict[str, Any]:
     """
-    Return records as JSON values.
+    Return records as JSON values; a field that is the title or the abstract is the word "title" or "abstract".
 
     >>> found = records_from_json(records_to_json(Records(["a"], ["Tin"], [""], labels=[1])))
     >>> found.ids, found.labels.tolist()
@@ -248,13 +248,20 @@ def records_to_json(records: Records) -> dict[str, Any]:
         "abstracts": list(records.abstracts),
         "references": [list(reference) for reference in records.references],
         "labels": [None if math.isnan(label) else label for label in records.labels.tolist()],
-        "fields": [dict(field) for field in records.fields],
+        "fields": [
+            {name: _shorter(values, title, abstract) for name, values in fields.items()}
+            for fields, title, abstract in zip(records.fields, records.titles, records.abstracts, strict=True)
+        ],
         "details": [
             {name: value for name in RecordDetails.__slots__ if (value := getattr(detail, name)) not in (None, "", ())}
             for detail in records.details
         ],
         "sources": [asdict(source) for source in records.sources],
     }
+
+
+def _shorter(values: list[str], title: str, abstract: str) -> list[str] | str:
+    return "title" if values == [title] else "abstract" if values == [abstract] else values
 
 
 def records_from_json(values: Mapping[str, Any]) -> Records:
@@ -266,7 +273,14 @@ def records_from_json(values: Mapping[str, Any]) -> Records:
         values["abstracts"],
         [tuple(value) for value in values["references"]],
         np.array(labels, dtype=np.float64),
-        values["fields"],
+        [
+            {
+                name: texts[value] if isinstance(value, str) and value in texts else value
+                for name, value in fields.items()
+            }
+            for fields, title, abstract in zip(values["fields"], values["titles"], values["abstracts"], strict=False)
+            for texts in ({"title": [title], "abstract": [abstract]},)
+        ],
         [RecordDetails(**_tuples(value)) for value in values["details"]],
         [RecordSource(**_tuples(value)) for value in values["sources"]],
     )

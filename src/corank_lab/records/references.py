@@ -173,7 +173,7 @@ class _Index:
 
     def _agreed(self, holders: list[int], text: str) -> int | None:
         """The record with an identifier; of several with different titles, the one whose title is in the text."""
-        if len({comparable_title(self._records.titles[i]) for i in holders}) > 1:
+        if len(holders) > 1 and len({comparable_title(self._records.titles[i]) for i in holders}) > 1:
             plain = normalise_title(text)
             holders = [i for i in holders if (title := normalise_title(self._records.titles[i])) and title in plain]
             if len({self._records.titles[i] for i in holders}) > 1:
@@ -238,5 +238,5 @@ def _is_bounded(text: str, end: int) -> bool:
 
 
 def _plain_id(text: str) -> str:
-    openalex = _OPENALEX.fullmatch(text)
+    openalex = _OPENALEX.fullmatch(text) if text[:1] in "WwHh" else None
     return openalex[1].upper() if openalex else text

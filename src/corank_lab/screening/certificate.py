@@ -20,13 +20,12 @@ from corank.data import read_regular
 from corank.errors import InputError, suggest_names
 from corank_lab.database.journal import parse_lines
 from corank_lab.records.duplicates import find_duplicates
-from corank_lab.records.records import Records, read_records
+from corank_lab.records.records import read_records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine, find_conflicts
-from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.stopping.forecast import advice_sentence
 from corank_lab.screening.stopping.rules import DEFAULT_CONFIDENCE, DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.urns import RandomSample, p_by_betting, percent, proof_sentence
-from corank_lab.screening.team import read_logs
+from corank_lab.screening.team import read_logs, unique_records
 
 KIND, FORMAT = "corank screening certificate", 2
 PARTS = ("rule", "records", "answers", "reading", "sample", "result")
@@ -208,7 +207,8 @@ def _compute(
     entries = {judge: lines for judge, lines in entries.items() if lines}
     if not entries:
         raise InputError(f"there are no answers for {paths[0]} yet; run corank screen {paths[0]} first.")
-    unique = _unique(records, entries, keep_duplicates)
+    everyone = [entry for lines in entries.values() for entry in lines]
+    unique = unique_records(records, None if keep_duplicates else find_duplicates(records), everyone)
     judges = {judge: ScreeningAnswers(unique, lines) for judge, lines in entries.items()}
     team = combine(judges) if len(judges) > 1 else next(iter(judges.values()))
     n = len(unique.unique)
@@ -233,23 +233,11 @@ def _compute(
         "reading": {
             "read": len(team.relevant), "found": team.n_found, "unread": n - len(team.relevant),
             "known_beforehand": len(team.beforehand), "ranked": len(team.ranked), "finds": list(team.finds),
-            "last_answer": max((entry.time for lines in entries.values() for entry in lines), default=""),
+            "last_answer": max((entry.time for entry in everyone), default=""),
         },
         "sample": sample,
         "result": {**_result(rule, team, n, sample), "in_conflict": len(find_conflicts(judges))},
     }  # fmt: skip
-
-
-def _unique(records: Records, entries: Mapping[str, list[ScreeningEntry]], keep_duplicates: bool) -> UniqueRecords:
-    """The records to judge: duplicates as one, less those that a judge has separated."""
-    single = UniqueRecords(records)
-    if keep_duplicates:
-        return single
-    groups = find_duplicates(single.everything)
-    distinct = [entry for lines in entries.values() for entry in lines if entry.action == "distinct"]
-    pairs = {(single.find(entry.id), single.find(entry.of)) for entry in distinct}
-    separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
-    return UniqueRecords(single.everything, groups.without(separate) if separate else groups)
 
 
 def _sample(
@@ -369,7 +357,8 @@ def _confirmed(given: Mapping[str, Any]) -> tuple[str, ...]:
     if sample and given["format"] == FORMAT:  # that of format 1 is not computed anew
         lines.append(
             f"The {len(sample['ids'])} records of the random sample are the first of the order that seed "
-            f"{sample['seed']} draws from {sample['drawn_from']:,} unread records, and were answered after the reading."
+            f"{sample['seed']} draws from {sample['drawn_from']:,} unread records, and were answered after the "
+            "reading, by the times in the logs."
         )
     if given["format"] != FORMAT:
         old = (

@@ -44,15 +44,10 @@ Scorer = Callable[[NDArray[np.intp], NDArray[np.bool_]], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """
-    Sources of prior knowledge; each may be absent.
+    """Sources of prior knowledge; each may be absent."""
 
-    reviews: Records of old reviews, of which those with labels are used.
-    column: Name of a column with the probability that a record is relevant, from 0 to 1 or in percent.
-    """
-
-    reviews: Records | None = None
-    column: str = ""
+    reviews: Records | None = None  # old reviews, of which the records with labels are used
+    column: str = ""  # name of a column with the probability of relevance, from 0 to 1 or in percent
 
     def columns(self, records: Records, views: Views, criteria: str = "") -> Floats:
         """Return the standardised scores of the records, one column for each source that is given."""

@@ -95,12 +95,10 @@ def prisma_counts(
     groups: DuplicateGroups | None = None,
     *,
     stopped_by: str = "",
-    sources: Mapping[str, str] | None = None,
 ) -> PrismaCounts:
     """Count the records of a screening."""
-    names = [(sources or {}).get(detail.source, detail.source) or "other sources" for detail in records.details]
-    listed = [(sources or {}).get(entry.name, entry.name) for entry in records.sources]
-    identified = {name: 0 for name in listed if name in names} | Counter(names)
+    names = Counter(detail.source or "other sources" for detail in records.details)
+    identified = {entry.name: 0 for entry in records.sources if entry.name in names} | names
     chosen = list(range(len(records))) if groups is None else list(groups.representatives)
     answers = spread(len(records), settled, groups)
     status = Counter(answers[number].status for number in chosen)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from corank.comparison import Document, PageBlock, code, collapsed, paragraph, part
-from corank.comparison import facts as fact_list
 from corank.data import atomic_folder, csv_text
 from corank.errors import InputError
 from corank.tables import ReportTable
 from corank_lab.screening.answers import Judges, ScreeningAnswers, ScreeningEntry, combine, independent
-from corank_lab.screening.certificate import NOT_PROVED
+from corank_lab.screening.certificate import NOT_PROVED, certificate_bytes
 from corank_lab.screening.export import JudgeAnswer, SettledAnswer, settle
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph
@@ -163,6 +162,12 @@ WORDS = {
 """What each kind of evidence amounts to."""
 
 
+def certificate_files(certificate: Mapping[str, Any], name: str = "certificate.json") -> dict[str, bytes]:
+    """Return a certificate as a file for `corank screen verify`, and as a page."""
+    page = certificate_page(certificate, name).encode("utf-8", "replace")
+    return {name: certificate_bytes(certificate), "certificate.html": page}
+
+
 def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
     """Return a certificate as an HTML page."""
     rule, records, reading, sample, result = (
@@ -172,7 +177,7 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
     missed = "" if result["reached"] else f" The target of {rule['target']:g} is not reached by this rule."
     verify = "The command computes everything on this page anew from records and logs, and names what differs."
     blocks = [
-        part("result", "What is known", [paragraph(result["statement"] + missed, "verdict"), fact_list([
+        part("result", "What is known", [paragraph(result["statement"] + missed, "verdict"), _pairs([
             ("Evidence", WORDS[result["evidence"]]),
             ("Assumed", result["assumes"]),
             ("Rule, target, confidence", f"{rule['name']}, {rule['target']:g}, {rule['confidence']:g}"),
@@ -180,7 +185,7 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
             ("Probability of the target by the model", f"{result['probability_by_model']:.4f}"),
             ("p-value of a missed target by the sequential test", f"{result['p_missed']:.4f}"),
         ])]),
-        part("reading", "What was read", [fact_list([
+        part("reading", "What was read", [_pairs([
             ("Records", f"{records['n']:,}, {records['to_judge']:,} of them to judge"),
             ("Joined as duplicates, not read", f"{records['n'] - records['to_judge']:,}"),
             ("Read", f"{reading['read']:,}, {reading['known_beforehand']:,} of them known beforehand"),
@@ -199,17 +204,21 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
     return Document("Certificate of a screening", blocks).html()
 
 
+def _pairs(pairs: Sequence[tuple[str, str]]) -> ReportTable:
+    return ReportTable("", ("figure", "value"), tuple(pairs))
+
+
 def _sample(sample: Mapping[str, Any]) -> list[PageBlock]:
     answers = ("not relevant", "relevant")
     draws = enumerate(zip(sample["ids"], sample["relevant"], strict=True), 1)
     rows = tuple((str(draw), name, answers[bool(hit)]) for draw, (name, hit) in draws)
     tests = "; ".join(f"{item['size']} draws at error {item['error']:.4g}" for item in sample["tests"]) or "none yet"
-    about = fact_list([
+    about = _pairs([
         ("Drawn from", f"{sample['drawn_from']:,} unread records, by seed {sample['seed']}"),
         ("Read", f"{len(sample['ids']):,}, {sum(sample['relevant'])} of them relevant"),
         ("Relevant records found before", f"{sample['found_before']:,}"),
         ("Tests", tests),
-        ("Elusion", sample["elusion"]),
+        ("Elusion", sample["elusion"].removeprefix("Elusion: ")),
     ])  # fmt: skip
     return [about, collapsed("All draws in their order", ReportTable("Draws", ("draw", "record", "answer"), rows))]
 

@@ -22,23 +22,14 @@ from corank_lab.screening.views import Views, make_views
 
 @dataclass(frozen=True, eq=False)
 class ScreeningReplay:
-    """
-    One replay, which starts from one relevant and one irrelevant record; all shares leave these two out.
+    """One replay, which starts from one relevant and one irrelevant record; all shares leave these two out."""
 
-    start: Seed that chose the two records.
-    order: Numbers of the records, in the order of reading.
-    found: Which of them are relevant.
-    seconds: Time of the replay.
-    stop: Number of records read when the stopping rule stopped.
-    stop_recall: Recall at that point, including the record of the start.
-    """
-
-    start: int
-    order: NDArray[np.intp]
-    found: NDArray[np.bool_]
+    start: int  # seed that chose the two records
+    order: NDArray[np.intp]  # numbers of the records, in the order of reading
+    found: NDArray[np.bool_]  # which of them are relevant
     seconds: float
-    stop: int
-    stop_recall: float
+    stop: int  # number of records read when the stopping rule stopped
+    stop_recall: float  # recall at that point, including the record of the start
 
     @property
     def curve(self) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from corank_lab.database.journal import NAME, Journal, journal_paths, project_lo
 from corank_lab.records.records import Records, records_from_json, records_to_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine, find_conflicts, prior_entries
 from corank_lab.screening.matching import UniqueRecords
+
+if TYPE_CHECKING:  # it imports rapidfuzz
+    from corank_lab.records.duplicates import DuplicateGroups
 
 KNOWN = "labels of the file"
 """Name under which labels of the file count as answers on pages."""
@@ -265,6 +268,19 @@ class Adjudication(TeamAnswers):
     @property
     def entries(self) -> Mapping[int, ScreeningEntry]:
         return self._mine.adjudicated
+
+
+def unique_records(
+    records: Records, groups: DuplicateGroups | None, entries: Iterable[ScreeningEntry]
+) -> UniqueRecords:
+    """Return the records to judge: duplicates as one, less those that a judge has separated."""
+    distinct = [entry for entry in entries if entry.action == "distinct"]
+    if groups is None or not distinct:
+        return UniqueRecords(records, groups)
+    single = UniqueRecords(records)
+    pairs = {(single.find(entry.id), single.find(entry.of)) for entry in distinct}
+    separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
+    return UniqueRecords(records, groups.without(separate) if separate else groups)
 
 
 def label_answers(unique: UniqueRecords) -> ScreeningAnswers:

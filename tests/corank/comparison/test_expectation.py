@@ -98,7 +98,6 @@ def test_a_query_without_a_value_is_left_out():
     assert Expectation.of({"a": a, "b": b}, {}).values.tolist() == [[0.1, 0.2], [0.3, 0.3]]
 
 
-@pytest.mark.skip(reason="until the experiment is stored")
 def test_the_results_are_those_of_the_stored_experiment():
     stored = Path(__file__).parents[3] / "experiments" / "results" / "compare-advice.json"
     report = json.loads(stored.read_text(encoding="utf-8"))["report"]

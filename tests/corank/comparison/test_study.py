@@ -15,6 +15,7 @@ from corank import RankRLS
 from corank.comparison import methods
 from corank.comparison.methods import Method
 from corank.comparison.study import MODEL, RESULTS, STUDY, study_record
+from corank.data.durable.files import JsonLines
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import evaluate
@@ -161,15 +162,22 @@ def test_a_damaged_result_is_computed_again(local, made, tmp_path):
     lines[1] = b'["a list"]\n'
     lines[2] = lines[2].replace(b'"scores"', b'"stores"')
     lines[3] = json.dumps({**record, "scores": record["scores"][:-1]}).encode() + b"\n"
+    lines[4] = lines[4].replace(b'"fit_seconds": ', b'"fit_seconds": null, "no": ')
     (folder / RESULTS).write_bytes(b"".join(lines)[:-5])  # the last line, of the refit, is not complete
     study = quick(["rankrls"], made, folder=folder)
-    assert len(local) == 5
+    assert len(local) == 6
     assert study.ranker is not None
     for damage in (lambda file: file.write_bytes(b"damaged"), lambda file: file.unlink()):
         local.clear()
         damage(folder / MODEL)
         assert quick(["rankrls"], made, folder=folder).ranker is not None
         assert [task.fold for task in local] == [None]
+
+
+def test_two_comparisons_do_not_share_a_folder(local, made, tmp_path):
+    with JsonLines(tmp_path / RESULTS), pytest.raises(InputError, match="in use by another comparison"):
+        quick(["rankrls"], made, folder=tmp_path)
+    assert local == []
 
 
 def test_the_failure_of_one_method_leaves_the_others(local, made):

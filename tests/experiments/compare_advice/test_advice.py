@@ -77,9 +77,10 @@ def test_the_report_of_made_up_replays(monkeypatch, tmp_path):
 
     monkeypatch.setattr(run, "replay", made_up)
     report = run.run(ExperimentOptions(tmp_path, quick=True))
-    regrets, by_collection, calibration, prior = report.tables
+    regrets, fewer, by_collection, calibration, prior = report.tables
     assert regrets.rows[0][0] == run.NEW
     assert all(row[1] >= 0 for row in regrets.rows)
+    assert all(0 <= value < 0.2 for row in fewer.rows for value in row[1:])
     # every collection has the same number of draws, so the mean of means is the mean
     for at, row in enumerate(regrets.rows):
         assert row[3] == pytest.approx(np.mean([other[1 + at] for other in by_collection.rows]))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from corank_lab.pages.markup import MAX_POINTS, curve
-from corank_lab.screening.stopping.forecast import make_forecast
+from corank_lab.screening.stopping.forecast import Forecaster
 from corank_lab.screening.stopping.rules import stopping_rule
 
 
@@ -18,7 +18,7 @@ def points(drawing, kind="line s1"):
 
 def test_the_curve_rises_at_each_find_and_the_band_holds_the_estimate():
     finds, read, n = [1, 2, 3, 5, 9, 14], 40, 200
-    forecast = make_forecast(stopping_rule("agree", n), finds, read)
+    forecast = Forecaster(stopping_rule("agree", n)).forecast(finds, read)
     drawing = curve(finds, read, n, 0, forecast)["drawing"]
     found = points(drawing)
     left, bottom = found[0]

@@ -15,6 +15,7 @@ from corank_lab.pages.app import create_app
 from corank_lab.pages.markup import highlight
 from corank_lab.records.records import read_records
 from corank_lab.screening.certificate import verify
+from corank_lab.screening.stopping.rules import DEFAULT_CONFIDENCE, TRADE
 from helpers.pages import PageClient, answers_of_judges, fields, words
 from helpers.reviews import bees, with_duplicate
 from helpers.stores import open_new
@@ -105,6 +106,8 @@ def test_prior_knowledge_of_the_page_leads_the_reading(app, store, owner):
     page = owner.get(f"{path}/import").text
     assert re.findall(r'<option value="(llm|size|id|title)"', page) == ["llm"]
     assert re.search(r'value="95" required checked> <span><b>1 in 20</b>', page)
+    default = next(level for level in TRADE if level.confidence == DEFAULT_CONFIDENCE)
+    assert f"reads {100 * default.read:.1f} % of the records; {100 * default.worst_group:.1f} % reach" in words(page)
     form = {"topic": "bees", "probability": "llm", "confidence": "90"}
     saved = owner.post(f"{path}/prior", form, [("files", ("old.csv", OLD.encode()))])
     assert saved.headers["location"] == f"{path}/import#known"
@@ -122,6 +125,9 @@ def test_prior_knowledge_of_the_page_leads_the_reading(app, store, owner):
         html = owner.get(f"{path}/judge").text
         assert title_of(html).startswith("Bees")
         answer(owner, path, "relevant", html)
+    whole = owner.get(f"{path}/export/project").content
+    again = owner.post("/projects", {"kind": "project"}, [("files", ("works.zip", whole))]).headers["location"]
+    assert "In use: old.csv: 12 judged records" in words(owner.get(f"{again.removesuffix('/import')}/import").text)
     forget = {**form, "probability": "", "topic": "", "forget": "on"}
     assert owner.post(f"{path}/prior", forget).status_code == 303
     assert workspace_of(app, store, path).session._prior.reviews is None

@@ -210,7 +210,10 @@ def test_pages_and_images_of_an_opticon_file(tmp_path):
         ["A3", "", "/etc/passwd", "", "", "", ""], ["A4", "VOL1", "A4, second.pdf", "Y", "", "", "29"],
         ["A5", "VOL1", "A5.TIF", "Y", "", "", ""], ["A6", "VOL1", "A6.TIF", "", "", "", ""],
     ]  # fmt: skip
-    records = read_records(with_images(tmp_path, rows))
+    path = with_images(tmp_path, rows)
+    with (tmp_path / "load.opt").open("a", encoding="utf-8") as file:
+        file.write("\n\n")
+    records = read_records(path)
     assert [fields.get("Page Count") for fields in records.fields] == [["3"], ["29"], ["2"], None]
     assert records.sources[0].remarks[-1].endswith("load.opt lists images of 3 documents; 3 of them are in this file.")
     write_records(tmp_path / "part.opt", records.take([2, 0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corank_lab.records.columns import LabelCounts, label_of_notes, normalise_name
+from corank_lab.records.columns import _label_of_notes, _LabelCounts, normalise_name
 from corank_lab.records.evidence import first_author_words, first_page, same_journal
 from corank_lab.records.identity import (
     comparable_title,
@@ -68,7 +68,7 @@ def test_fields_columns():
 
 
 def test_fields_labels():
-    assert label_of_notes(['RAYYAN-INCLUSION: {"Ann"=>"Included", "Bo"=>"Included"}'], LabelCounts()) == 1.0
+    assert _label_of_notes(['RAYYAN-INCLUSION: {"Ann"=>"Included", "Bo"=>"Included"}'], _LabelCounts()) == 1.0
 
 
 def test_fields_names():

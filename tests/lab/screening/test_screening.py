@@ -274,6 +274,13 @@ def test_a_random_sample_is_not_larger_than_the_collection():
         protocol_paragraph(20, {"a.csv": "0"}, stopping_rule("agree", 20), 0, 21)
 
 
+def test_a_protocol_says_how_the_sample_is_read():
+    for rule, has_sample in (("sample", True), ("agree", False)):
+        text = protocol_paragraph(20, {"a.csv": "0"}, stopping_rule(rule, 20, confidence=0.9), 0, 5)
+        assert ("random unread records are read in the order of the seed" in text) == has_sample
+        assert "an accepted error of 1 in 10, over many screenings" in text
+
+
 def test_a_random_sample_before_the_reading_states_the_richness():
     records = collection(60, 12)
     screening = Screening(records, richness=10, random_state=4)

@@ -51,7 +51,7 @@ from corank.models.rls import CoRankRLS, RankRLS
 Floats = NDArray[np.float64]
 
 # numbers of basis rows that an export may contain
-_MOST = 50_000_000
+_MAX_NUMBERS = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,9 +201,9 @@ def _column_mean(model: ColumnMean) -> Scorer:
     return LinearScorer(weights)
 
 
-def _by_query(found: str, instead: str) -> InputError:
+def _by_query(step: str, instead: str) -> InputError:
     return InputError(
-        f"{found} scales features by the other rows of a query, which an engine does not see; fit with {instead}, or "
+        f"{step} scales features by the other rows of a query, which an engine does not see; fit with {instead}, or "
         "store features that are already scaled."
     )
 
@@ -269,7 +269,7 @@ def _view(model: Any, basis: Basis | None, coefs: Any) -> Scorer:
     n = _n_features(model)
     columns = np.arange(n) if basis.view.columns is None else np.asarray(basis.view.columns)
     rows = basis.rows
-    if np.prod(np.shape(rows), dtype=np.float64) > _MOST:
+    if np.prod(np.shape(rows), dtype=np.float64) > _MAX_NUMBERS:
         raise InputError(
             f"the model has {np.shape(rows)[0]} basis rows of {np.shape(rows)[1]} columns, too many for an export; fit "
             "with a smaller n_basis, or a linear kernel."

@@ -229,8 +229,8 @@ def write_files(places: Mapping[str, Path], contents: Mapping[str, bytes], *, ov
 
 
 def _safe_name(stem: str) -> str:
-    kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in stem)
-    return kept if kept[:1].isalpha() or kept[:1] == "_" else f"m_{kept}"
+    name = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in stem)
+    return name if name[:1].isalpha() or name[:1] == "_" else f"m_{name}"
 
 
 def verify(export: Export, described: Description, scores: ArrayLike, rows: Any, qid: Any = None) -> Verification:
@@ -266,7 +266,7 @@ def compare_scores(export: Export, described: Description, scores: Floats, X: Fl
     )  # fmt: skip
 
 
-def _pairs(scores: Floats, exact: Floats, found: Floats, allowed: Floats) -> NDArray[np.int64]:
+def _pairs(scores: Floats, exact: Floats, actual: Floats, allowed: Floats) -> NDArray[np.int64]:
     """Count ordered, changed, tied, input-rounded and unexplained pairs of one query."""
     counts = np.zeros(5, dtype=np.int64)
     for begin in range(0, len(scores), _BLOCK):
@@ -277,7 +277,7 @@ def _pairs(scores: Floats, exact: Floats, found: Floats, allowed: Floats) -> NDA
 
         with np.errstate(invalid="ignore"):
             ordered = gap(scores) > 0.0
-            changed, tied = ordered & (gap(found) < 0.0), ordered & (gap(found) == 0.0)
+            changed, tied = ordered & (gap(actual) < 0.0), ordered & (gap(actual) == 0.0)
             affected = changed | tied
             rounded = affected & ~(gap(exact) > 0.0)
             summed = gap(exact) <= allowed[own, None] + allowed[None, :]

@@ -38,7 +38,7 @@ from corank.data.splits import shared_rows
 from corank.errors import InputError, suggest_names, warn
 from corank.metrics import parse_metric
 from corank.metrics.significance import few_note
-from corank.models.auto.averaging import choose_weights
+from corank.models.auto.averaging import Average
 from corank.models.auto.candidates import chosen_candidates, deployable, export_targets, ranks_inside
 from corank.models.auto.leaderboard import CandidateTable, interval
 from corank.models.auto.left_out import (
@@ -59,11 +59,6 @@ Floats = NDArray[np.float64]
 MIN_QUERIES = 10
 """Below this number of judged queries, little can be learnt, and `AutoRanker.summary` says so."""
 
-# parts of the queries, and random weightings of them, for the estimate, where each part has its own choice of weights
-_NESTED_PARTS, _NESTED_REPEATS = 5, 1
-# the average with members that see ranks is tried if their best correlation with the grades is at most this far below
-# that of others, and chosen if it is better by this number of standard errors
-_NEAR, _ERRORS = 0.05, 0.5
 # smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
 _CONTRADICTED = 1e-6
 
@@ -206,7 +201,7 @@ class AutoRanker(Ranker):
             raise InputError(f"deploy is {self.deploy!r}; {suggest_names(self.deploy, export_targets())}.")
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedAutoRanker:
-        for_folds, for_weights, for_seed = rng.spawn(3)
+        for_folds, _, for_seed = rng.spawn(3)
         if data.prior is not None and is_constant_inside(data, data.prior):
             data = replace(data, prior=None)
         if self.deploy is not None and (data.prior is not None or data.filling is not None):
@@ -230,7 +225,7 @@ class AutoRanker(Ranker):
                 F = np.column_stack([trial.scores for trial in trials])
                 spreads = np.array([left_out.spread(f) for f in F.T])
                 values = left_out.values(F).T
-                average = Average(F / spreads, left_out, for_weights, 0 if trials[0].candidate is None else None)
+                average = Average(F / spreads, left_out, 0 if trials[0].candidate is None else None)
                 if self.deploy is None:
                     weights, nested = average.choose(*groups)
                 else:
@@ -396,55 +391,6 @@ def _list_kind(left_out: ValidationFolds | None, data: RankingData) -> str:
         return left_out.list_kind
     rows = data.scored_rows if data.pairs is None else np.unique(data.pairs)
     return "queries" if shared_rows(data.X, data.queries.codes, rows) is None else SHARED_ROWS
-
-
-@dataclass(frozen=True, eq=False)
-class Average:
-    """Averages of groups of candidates. F: scores of the left-out rows by all candidates; prior: which one is it."""
-
-    F: Floats
-    left_out: ValidationFolds
-    rng: np.random.Generator
-    prior: int | None
-
-    def of(self, group: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Return weights of all candidates, zero but for a group, and `nested_values` of their average."""
-        weights, part = np.zeros(self.F.shape[1]), self.F[:, group]
-        correlations = self.left_out.correlations(part)
-        weights[group] = choose_weights(part, self.left_out.values, correlations, self.rng, prior=self.prior)
-        return weights, nested_values(part, self.left_out, self.rng, self.prior)
-
-    def choose(self, first: NDArray[np.int64], larger: NDArray[np.int64] | None = None) -> tuple[Floats, Floats]:
-        """Return `of` the first group, or of a larger one if left-out queries speak for its further members."""
-        result = self.of(first)
-        if larger is None:
-            return result
-        means = np.nanmean(self.left_out.correlations(self.F), axis=0)
-        if means[np.setdiff1d(larger, first)].max() < means[first].max() - _NEAR:
-            return result
-        other = self.of(larger)
-        gains = other[1] - result[1]
-        gains = gains[~np.isnan(gains)]
-        is_better = len(gains) > 1 and gains.mean() > _ERRORS * gains.std(ddof=1) / np.sqrt(len(gains))
-        return other if is_better and other[0][np.setdiff1d(larger, first)].any() else result
-
-
-def nested_values(F: Floats, left_out: ValidationFolds, rng: np.random.Generator, prior: int | None) -> Floats:
-    """Return the metric of the average in each list, with weights that were chosen on other folds."""
-    estimated, correlations = np.full(left_out.n_lists, np.nan), left_out.correlations(F)
-    part_of_list = np.zeros(left_out.n_lists, dtype=np.int64)
-    part_of_list[left_out.lists] = left_out.folds % _NESTED_PARTS
-    for part in range(min(left_out.n_folds, _NESTED_PARTS)):
-        is_out = part_of_list == part
-
-        hidden = is_out[:, None] & (left_out.n_folds > 1)
-
-        def others(scores: Floats, hidden: NDArray[np.bool_] = hidden) -> Floats:
-            return np.where(hidden, np.nan, left_out.values(scores))
-
-        weights = choose_weights(F, others, np.where(hidden, np.nan, correlations), rng, _NESTED_REPEATS, prior=prior)
-        estimated[is_out] = left_out.values(F @ weights)[is_out]
-    return estimated
 
 
 def _combined(

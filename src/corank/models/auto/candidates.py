@@ -186,9 +186,7 @@ _ALL = (
     Candidate("laplacian-weakest", _kernel("laplacian", 0.01), 5.0, "laplacian", needs_dense=True),
     Candidate("ranks", _linear(1.0), 2.0, "linear", by_ranks=True),
     Candidate("ranks-gaussian", _kernel("gaussian", 1.0), 5.0, "gaussian", by_ranks=True),
-    Candidate(
-        "logistic", lambda data, alpha, seed: SPD("logistic", random_state=seed), 5.0, n_folds=5, needs_sparse=True
-    ),
+    Candidate("logistic", _logistic, 5.0, n_folds=5, needs_sparse=True),
     Candidate("trees", _trees, 20.0, n_folds=2, needs_dense=True, needs_lightgbm=True),
 )
 

@@ -147,14 +147,34 @@ class ValidationFolds:
         """Return the correlation of scores (n, m) and grades in each list; of preferences, 2 share right − 1."""
         if self.data.pairs is not None:
             return 2.0 * self.values(scores) - 1.0
+        Z, t, lists = self.standardised(scores)
+        products, squares = (np.array([np.bincount(lists, column, self.n_lists) for column in part.T]).T
+                             for part in (Z * t[:, None], Z * Z))  # fmt: skip
+        result = np.divide(products, np.sqrt(squares), out=np.zeros_like(products), where=squares > 0.0)
+        return np.where(np.bincount(lists, t * t, self.n_lists)[:, None] > 0.0, result, np.nan)
+
+    def standardised(self, scores: Floats) -> tuple[Floats, Floats, Integers]:
+        """
+        Return Z, t and the list of each of their rows, such that |Z w − t|² is a sum over lists.
+
+        Each list adds the mean of (scores w − grades)², both centred, with grades of variance 1; of preferences, the
+        mean of (gap w − 1)². Lists of equal grades have zeros.
+        """
+        if self.data.pairs is not None:
+            (winners, losers), w, lists = self._preferences
+            share = np.sqrt(w / np.bincount(lists, w)[lists])
+            return share[:, None] * (scores[winners] - scores[losers]), share, lists
         assert self.data.y is not None
         sizes = np.bincount(self.lists)
-        centred = [f - (np.bincount(self.lists, f) / sizes)[self.lists] for f in (self.data.y[self.rows], *scores.T)]
-        variances = np.array([np.bincount(self.lists, f * f) for f in centred])
-        products = np.array([np.bincount(self.lists, centred[0] * f) for f in centred[1:]])
-        scale = np.sqrt(variances[0] * variances[1:])
-        result = np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0.0)
-        return np.where(variances[0] > 0.0, result, np.nan).T
+        columns = (self.data.y[self.rows], *scores.T)
+        t, *centred = [f - (np.bincount(self.lists, f) / sizes)[self.lists] for f in columns]
+        deviation = np.sqrt(np.bincount(self.lists, t * t) / sizes)
+        share = np.where(deviation > 0.0, 1.0 / np.sqrt(sizes), 0.0)[self.lists]
+        return (
+            share[:, None] * np.column_stack(centred),
+            share * t / np.where(deviation > 0.0, deviation, 1.0)[self.lists],
+            self.lists,
+        )
 
     def spread(self, scores: Floats) -> float:
         """Return the standard deviation of scores inside the lists, see `spread_inside`."""

@@ -10,7 +10,7 @@ the ratio of noise and signal. log γ has a wide prior around its start, log sig
 use) and h = 1 have probabilities of their own.
 
 The evidence P(answers | ...) is evaluated on a grid, outwards from the best point found so far, as long as points have
-at least `_LEAST` of its posterior. So few answers need most of the grid, and many answers a few points. If a single
+at least `_MIN_RATIO` of its posterior. So few answers need most of the grid, and many answers a few points. If a single
 point then has most of the posterior, the search continues on a grid with smaller steps. Kernels with two to eight
 parameters, such as one width per column, are averaged over points around the maximum of the evidence
 (`corank.models.gp.hyper.nodes`), with a grid of h and sigma for each. With more parameters, and with more than
@@ -36,7 +36,7 @@ from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.models.gp.hyper import Evidence, EvidenceOf, maximise, nodes
 from corank.models.gp.prior import DistinctRows, exact_columns, graph_columns
-from corank.models.gp.propagation import RANK_WHILE_LEARNING, Approximation, propagate
+from corank.models.gp.propagation import RANK_WHILE_LEARNING, Approximation, resume
 from corank.models.gp.sites import Sites
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ _NARROW = 1e6
 # sigma: powers of 2, relative to the median of its prior; standard deviation of log sigma
 _NOISES, _SIGMA, _SIGMA_SPREAD = (-2.0, 2.0), 0.4, 0.7
 # smallest ratio of a point's posterior to the best one's
-_LEAST = 0.03
+_MIN_RATIO = 0.03
 # share of the posterior in one point above which steps are shortened, and the shorter steps
 _PEAK, _SHORT = 0.8, 0.5
 # rows from which v is computed, if there are more
@@ -110,18 +110,6 @@ def _pairs_of_query(data: RankingData, q: int, numbers: Integers) -> Integers:
     return np.concatenate(pairs)
 
 
-def settle(
-    R: Floats, sites: Sites, precision: Floats | None, start: Start | None, tol: float = _TOLERANCE
-) -> Approximation:
-    """Run expectation propagation as accurately as learning needs, from the sites of a similar problem if given."""
-    options: dict[str, Any] = {"precision": precision, "tol": tol, "quiet": True}
-    if start is not None:
-        approximation = propagate(R, sites, start=start, max_sweeps=_WARM_SWEEPS, **options)
-        if approximation.gap <= tol:
-            return approximation
-    return propagate(R, sites, **options)
-
-
 def start_of(approximation: Approximation) -> Start | None:
     """τ and ν to start a similar problem from; None if they did not converge."""
     return (approximation.tau, approximation.nu) if approximation.gap <= _TOLERANCE else None
@@ -145,7 +133,7 @@ class Preferences:
             R, sites, _ = exact_columns(K, self.view, sites, RANK_WHILE_LEARNING)
         else:
             R, precision, _ = graph_columns(K, self.L)
-        result = settle(R, sites, precision, self.start, self.tol)
+        result = resume(R, sites, self.start, precision=precision, tol=self.tol, warm_sweeps=_WARM_SWEEPS, quiet=True)
         self.start = start_of(result)
         of_sigma = 2.0 * float(result.noise_gradient @ sites.noise)
         return Evidence(
@@ -225,7 +213,7 @@ class Grid:
     items: DistinctRows  # items, sample: the items, and numbers of those from which v is computed
     sample: Integers
     centre: float = 0.0  # where the search for sigma begins, in powers of 2
-    own: Kernel | None = None  # δ; None if h does not vary
+    row_kernel: Kernel | None = None  # δ; None if h does not vary
     _spreads: dict[float, float] = field(default_factory=dict)
 
     @classmethod
@@ -248,7 +236,7 @@ class Grid:
         has_widths = learn and best is None and isinstance(kernel, GaussianKernel)
         grid = cls(view, has_widths, has_shares, sigma, is_scaled, items, sample)
         if has_shares:
-            grid.own = GaussianKernel(_NARROW * float(GaussianKernel().fit(items.rows, rng).gamma))
+            grid.row_kernel = GaussianKernel(_NARROW * float(GaussianKernel().fit(items.rows, rng).gamma))
         if best is not None:
             grid.centre = float(np.log2(best / (_SIGMA * np.sqrt(grid.spread(0.0)))))
         return grid
@@ -306,7 +294,7 @@ class Grid:
         view, weights = self.base(width), self.kernel_weights(width, share)
         if not self.is_scaled:
             return view
-        both = zip((view.kernel, self.own), weights, strict=True)
+        both = zip((view.kernel, self.row_kernel), weights, strict=True)
         parts = [(kernel, weight) for kernel, weight in both if kernel is not None and weight > 0.0]
         return replace(view, kernel=SumKernel(*zip(*parts, strict=True)))
 
@@ -340,7 +328,7 @@ def candidates(grid: Grid, answers: Sites, L: Any) -> tuple[list[Candidate], int
     def evidence(point: Point, start: Start | None) -> Approximation:
         R, sites, precision = columns(*point[:2])
         sites = replace(sites, noise=np.full(len(sites), 2.0 * grid.noise(point) ** 2))
-        return settle(R, sites, precision, start)
+        return resume(R, sites, start, precision=precision, tol=_TOLERANCE, warm_sweeps=_WARM_SWEEPS, quiet=True)
 
     n_calls, i, step = 0, grid.start(), 1.0
     while True:
@@ -351,11 +339,11 @@ def candidates(grid: Grid, answers: Sites, L: Any) -> tuple[list[Candidate], int
         if step < 1.0 or weights.max() < _PEAK or not grid.has_widths:
             break
         i, step = list(result)[int(weights.argmax())], _SHORT
-    kept = [point for point, weight in zip(result, weights, strict=True) if weight >= _LEAST * weights.max()]
-    views = {kernel: grid.mixed(*kernel) for kernel in sorted({point[:2] for point in kept})}
+    probable = [point for point, weight in zip(result, weights, strict=True) if weight >= _MIN_RATIO * weights.max()]
+    views = {kernel: grid.mixed(*kernel) for kernel in sorted({point[:2] for point in probable})}
     return [
         Candidate(views[point[:2]], grid.noise(point), grid.log_prior(point, step), *result[point])
-        for point in sorted(kept)
+        for point in sorted(probable)
     ], n_calls
 
 
@@ -367,7 +355,7 @@ def most_probable(families: list[tuple[list[Candidate], float]]) -> list[Candida
         for item in result
     ]
     best = max(item.log_posterior for item in joined)
-    return [item for item in joined if item.log_posterior >= best + np.log(_LEAST)]
+    return [item for item in joined if item.log_posterior >= best + np.log(_MIN_RATIO)]
 
 
 def _explored(
@@ -386,7 +374,7 @@ def _explored(
     visit(at, None)
     while waiting:
         point = max(waiting, key=lambda each: result[each][0])
-        if result[point][0] < max(value for value, _ in result.values()) + np.log(_LEAST):
+        if result[point][0] < max(value for value, _ in result.values()) + np.log(_MIN_RATIO):
             break
         waiting.remove(point)
         for neighbour in grid.neighbours(point, step):

@@ -40,8 +40,8 @@ from corank.fitted import Relations, Shapes, is_ascending
 from corank.models.gp.collaborative_posterior import CollaborativePosterior
 from corank.models.gp.shared_prior import (
     FittedCollaborativeGP,
-    SharedPrior,
     item_rows,
+    learn_shared,
     match_items,
     reordered,
     scaled,
@@ -269,8 +269,7 @@ class CollaborativeGP(CollaborativePosterior):
 
     def _shared(self, ratings: Any, users: Ids, rng: np.random.Generator, rows: Any) -> FittedCollaborativeGP:
         view = None if rows is None else View(None, as_kernel(self.kernel).fit(rows, rng))
-        options = {name: getattr(self, name) for name in SharedPrior.__dataclass_fields__}
-        return SharedPrior(**options).fitted(ratings, users, rows, view)
+        return learn_shared(self, ratings, users, rows, view)
 
     def _scales_columns(self, data: RankingData) -> bool:
         return False  # columns are item ids

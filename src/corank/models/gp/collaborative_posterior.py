@@ -17,10 +17,8 @@ from corank.core.rows.access import ScaledRows
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.fitted import Predictions
-from corank.models.gp.grades import thresholds_of
-from corank.models.gp.ordinal_gp import chosen_level
+from corank.models.gp.grades import chosen_level, grade_shares, thresholds_of
 from corank.models.gp.shared_prior import grade_numbers, item_rows, with_levels
-from corank.models.gp.sites import IntervalProbability
 from corank.models.gp.users import (
     GaussianLikelihood,
     OrdinalLikelihood,
@@ -92,19 +90,6 @@ class UserPosteriors:
         noise = fit.scale * self.population.noise if fit.own_noise is None else fit.own_noise
         return h + across @ fit.alpha, fit.scale * var, thresholds, noise
 
-    def shares(self, mean: Floats, var: Floats, thresholds: Floats, noise: Floats | float) -> Floats:
-        """
-        Probability of each grade, (n, r).
-
-        thresholds (n, r − 1) or (r − 1,), noise (n,) or a number: of the user of each row.
-        """
-        noise = np.broadcast_to(noise, mean.shape)[:, None]
-        inner = np.broadcast_to(thresholds, (len(mean), thresholds.shape[-1]))
-        ends = np.full((len(mean), 1), np.inf)
-        lo, hi = np.hstack([-ends, inner]), np.hstack([inner, ends])
-        probabilities = IntervalProbability(lo, hi, noise).probability(mean[:, None], var[:, None])
-        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
-
     def _user_fit(self, user: int, *, with_M: bool = True) -> tuple[Integers, UserFit]:
         """The items that a user rated, and the user's posterior."""
         part = slice(self.ratings.indptr[user], self.ratings.indptr[user + 1])
@@ -167,7 +152,7 @@ class CollaborativePosterior(RatingsRanker):
         """Compute the probability of each rating of `levels_`; each row sums to 1."""
         mean, var, users = self._user_rows(X, qid, with_var=True)
         posteriors, scores = self._user_posteriors, self._add_prior(mean, prior)
-        return posteriors.shares(scores, var, posteriors.thresholds[users], posteriors.noises[users])
+        return grade_shares(scores, var, posteriors.thresholds[users], posteriors.noises[users])
 
     def predict_level(
         self, X: Any, qid: ArrayLike | None = None, by: str = "mode", *, prior: ArrayLike | None = None
@@ -186,7 +171,7 @@ class CollaborativePosterior(RatingsRanker):
 
     def predict_user_proba(self, items: ArrayLike, ratings: ArrayLike) -> Floats:
         """Compute the probability of each of `levels_` of all items for a new user, from a few ratings."""
-        return self._user_posteriors.shares(*self._new_user(items, ratings))
+        return grade_shares(*self._new_user(items, ratings))
 
     def predict_new(self, item_features: Any, users: ArrayLike | None = None, return_std: bool = False) -> Any:
         """
@@ -216,8 +201,8 @@ class CollaborativePosterior(RatingsRanker):
         # a precomputed kernel has no k(x, x) of new items: assume the mean of the others
         has_no_diagonal = is_precomputed(self.kernel_)
         diagonal = np.full(len(k), np.diagonal(gram).mean()) if has_no_diagonal else self.kernel_.diag(rows)
-        own = with_levels(diagonal, gram, self.start)
-        residual_var = self.first_var_ * np.maximum(own - np.sum(k.T * C, axis=0), 0.0)
+        prior_var = with_levels(diagonal, gram, self.start)
+        residual_var = self.first_var_ * np.maximum(prior_var - np.sum(k.T * C, axis=0), 0.0)
         mean, var = np.empty((len(user_indices), len(k))), np.empty((len(user_indices), len(k)))
         for i, user in enumerate(user_indices):
             f, of_items = posteriors.combined(user, C)

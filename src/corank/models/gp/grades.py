@@ -29,8 +29,8 @@ from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.models.gp.hyper import Evidence, EvidenceOf, maximise
 from corank.models.gp.prior import DistinctRows
-from corank.models.gp.propagation import RANK_WHILE_LEARNING, TOLERANCE, Approximation, assemble, propagate, root_of
-from corank.models.gp.sites import Sites
+from corank.models.gp.propagation import RANK_WHILE_LEARNING, TOLERANCE, Approximation, assemble, resume, root_of
+from corank.models.gp.sites import IntervalProbability, Sites
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -62,6 +62,28 @@ def free_gradient(free: Floats, gradient: Floats) -> Floats:
 def ends_of(thresholds: Floats) -> tuple[Floats, Floats]:
     """Lower and upper ends of the grades' intervals; the first and the last are infinite."""
     return np.concatenate([[-np.inf], thresholds]), np.concatenate([thresholds, [np.inf]])
+
+
+def grade_shares(mean: Floats, var: Floats, thresholds: Floats, noise: Floats | float) -> Floats:
+    """
+    Probability of each grade of f ~ N(mean, var) plus noise, (n, r).
+
+    thresholds (n, r − 1) or (r − 1,), noise (n,) or a number: of each row, or of all.
+    """
+    inner = np.broadcast_to(thresholds, (len(mean), thresholds.shape[-1]))
+    ends = np.full((len(mean), 1), np.inf)
+    each = IntervalProbability(
+        np.hstack([-ends, inner]), np.hstack([inner, ends]), np.broadcast_to(noise, mean.shape)[:, None]
+    )
+    shares = each.probability(mean[:, None], var[:, None])
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def chosen_level(shares: Floats, by: str) -> Integers:
+    """Index of the most probable grade of each row, or of the median grade."""
+    if by == "mode":
+        return np.asarray(shares.argmax(axis=1))
+    return np.asarray((np.cumsum(shares, axis=1)[:, :-1] < 0.5).sum(axis=1))
 
 
 def threshold_gradient(codes: Integers, lo_gradient: Floats, hi_gradient: Floats, n_levels: int) -> Floats:
@@ -132,9 +154,7 @@ class OrdinalGrades:
         lo, hi = ends_of(thresholds_of(free))
         lo, hi = lo[self.code] - self.prior, hi[self.code] - self.prior
         sites = Sites.grades(self.item, lo, hi, sigma**2, self.weight)
-        approximation = propagate(R, sites, start=self.sites, tol=tol, quiet=True)
-        if approximation.gap > tol:
-            approximation = propagate(R, sites, tol=tol, quiet=quiet)
+        approximation = resume(R, sites, self.sites, tol=tol, quiet=quiet)
         self.sites = (approximation.tau, approximation.nu) if approximation.gap <= tol else None
         of_b = threshold_gradient(self.code, approximation.lo_gradient, approximation.hi_gradient, self.n_levels)
         return GradePosterior(

@@ -99,9 +99,13 @@ class JudgeFit:
         log_joint = np.log(prior) + np.array([fit.log_evidence for _, _, fit in fits])
         log_z = float(logsumexp(log_joint))
         r = np.exp(log_joint - log_z)
-        alphas = np.array([own for own, _, _ in fits])
+        alphas = np.array([of_sigma for of_sigma, _, _ in fits])
         alpha = r @ alphas
-        M = np.tensordot(r, np.array([own for _, own, _ in fits]), 1) - (alphas.T * r) @ alphas + np.outer(alpha, alpha)
+        M = (
+            np.tensordot(r, np.array([of_sigma for _, of_sigma, _ in fits]), 1)
+            - (alphas.T * r) @ alphas
+            + np.outer(alpha, alpha)
+        )
         # a mixture of noises may be wider than the prior in some direction: then the message says nothing there
         W = np.linalg.solve(np.eye(len(h)) - M @ V, M)
         values, U = np.linalg.eigh(0.5 * (W + W.T))
@@ -183,14 +187,17 @@ class JudgeModel:
         Given the overall difference, the answer depends on the rest of the judge's own difference and on the noise, so
         that both count as noise.
         """
-        rest, own, overall = self._rest(judge), self.of(judge), self.overall
+        rest, posterior, overall = self._rest(judge), self.of(judge), self.overall
         C, shares = rest.covariance, self.noise_prior
         if judge >= 0:
             fitted = self.judges[judge]
             J, shares = self.named[fitted.items], fitted.shares
             C = C - C[:, J] @ fitted.M @ (self.deviation + C)[J]
         a, b = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
-        (mean, var), (_, of_g) = own.differences(np.column_stack([a, b])), overall.differences(np.column_stack([a, b]))
+        (mean, var), (_, of_g) = (
+            posterior.differences(np.column_stack([a, b])),
+            overall.differences(np.column_stack([a, b])),
+        )
         both = C[a, a] + C[b, b] - C[a, b] - C[b, a]
         explained = np.minimum(both**2 / np.maximum(of_g, 1e-300), var)
         total = np.zeros(len(a))

@@ -31,10 +31,17 @@ from corank.core.threads import blas_threads_for
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes, is_ascending
-from corank.models.gp.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
+from corank.models.gp.grades import (
+    GaussianGrades,
+    OrdinalGrades,
+    chosen_level,
+    fit_hyperparameters,
+    grade_shares,
+    thresholds_of,
+)
 from corank.models.gp.prior import DistinctRows, basis_features, basis_of, exact, on_basis
 from corank.models.gp.process import PosteriorProcess, ProcessRanker
-from corank.models.gp.sites import IntervalProbability, Sites
+from corank.models.gp.sites import Sites
 from corank.parameters import (
     Likelihood,
     Missing,
@@ -243,9 +250,7 @@ class OrdinalGP(ProcessRanker):
         mean, var = self.process_.predict(rows)
         if self._check_prior(prior):
             mean = self._add_prior(self.amplitude_ * mean, prior) / self.amplitude_
-        lo, hi = ends_of(self.thresholds_)
-        shares = IntervalProbability(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+        return grade_shares(mean, var, self.thresholds_, self.sigma_**2)
 
     def predict_level(
         self, X: Any, by: Literal["mode", "median"] = "mode", *, prior: ArrayLike | None = None
@@ -263,10 +268,3 @@ class OrdinalGP(ProcessRanker):
         tags = super().__sklearn_tags__()
         tags.classifier_tags = ClassifierTags()  # required by scikit-learn of estimators with predict_proba
         return tags
-
-
-def chosen_level(shares: Floats, by: str) -> NDArray[np.int64]:
-    """Index of the most probable grade of each row, or of the median grade."""
-    if by == "mode":
-        return np.asarray(shares.argmax(axis=1))
-    return np.asarray((np.cumsum(shares, axis=1)[:, :-1] < 0.5).sum(axis=1))

@@ -81,7 +81,7 @@ WeightedPairs = tuple[Integers, Floats, Floats]
 # from this many answers; and from at most so many
 _SAMPLE, _MAX_ANSWERS = 300, 1500
 # one width per column is tried from this number of answers on (or one per column), and up to this number of columns
-_FEW_ANSWERS, _MAX_WIDTHS = 12, 30
+_MIN_ANSWERS, _MAX_WIDTHS = 12, 30
 # attributes that `partial_fit` keeps, in addition to the notes on columns
 _KEPT = ("column_scale_", "has_prior_", "missing_columns_", "missing_means_")
 
@@ -299,7 +299,7 @@ class PreferenceGP(PreferencePosterior):
             return [as_kernel(self.kernel).fit(items.rows, rng)]
         common = GaussianKernel().fit(items.rows, rng)
         n_columns = items.rows.shape[1] if items.rows.ndim == 2 else 0
-        if not self.learn or not 1 < n_columns <= _MAX_WIDTHS or n_answers < max(_FEW_ANSWERS, n_columns):
+        if not self.learn or not 1 < n_columns <= _MAX_WIDTHS or n_answers < max(_MIN_ANSWERS, n_columns):
             return [common]
         return [common, ARDKernel((float(common.gamma),) * n_columns)]
 

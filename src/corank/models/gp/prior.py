@@ -58,9 +58,9 @@ class DistinctRows(Part):
     of_row: Integers  # (n_rows,): the item of each row of X; −1 for rows of weight 0
 
     @classmethod
-    def of(cls, X: Any, kept: NDArray[np.bool_]) -> DistinctRows:
-        """Find the distinct rows among those marked in `kept`."""
-        numbers = np.flatnonzero(kept)
+    def of(cls, X: Any, is_used: NDArray[np.bool_]) -> DistinctRows:
+        """Find the distinct rows among those marked in `is_used`."""
+        numbers = np.flatnonzero(is_used)
         rows = as_doubles(X[numbers])
         first, code = _distinct(rows)
         of_row = np.full(X.shape[0], -1)
@@ -73,15 +73,15 @@ class DistinctRows(Part):
     def pairs(self, pairs: Integers, weight: Floats, offset: Floats) -> tuple[Integers, Floats, Floats]:
         """Turn pairs of rows into pairs of items, without pairs of weight 0 and of equal rows."""
         of_items = self.of_row[pairs]
-        kept = (weight > 0.0) & (of_items >= 0).all(axis=1) & (of_items[:, 0] != of_items[:, 1])
-        return of_items[kept], weight[kept], offset[kept]
+        is_used = (weight > 0.0) & (of_items >= 0).all(axis=1) & (of_items[:, 0] != of_items[:, 1])
+        return of_items[is_used], weight[is_used], offset[is_used]
 
     def are_in(self, rows: Any) -> bool:
         """Whether these are the rows of X."""
-        own = as_doubles(rows[self.numbers])
-        if sparse.issparse(own) or sparse.issparse(self.rows):
-            return bool(abs(sparse.csr_array(own) - sparse.csr_array(self.rows)).max() == 0.0)
-        return bool(np.array_equal(own, self.rows))
+        same = as_doubles(rows[self.numbers])
+        if sparse.issparse(same) or sparse.issparse(self.rows):
+            return bool(abs(sparse.csr_array(same) - sparse.csr_array(self.rows)).max() == 0.0)
+        return bool(np.array_equal(same, self.rows))
 
     def gram(self, view: View, chosen: Integers) -> Floats:
         """Gram matrix of the items `chosen`; raises `InputError` if learning needs more than the free memory."""
@@ -157,12 +157,14 @@ def exact(view: View, items: DistinctRows, sites: Sites) -> PriorFeatures:
     """Features of the named items, or of the answers if those are fewer."""
     items_named, named = sites.compacted()
     R, feature_sites, pivots = exact_columns(items.gram(view, items_named), view, named)
-    kept = _inverse_under(R[pivots])
+    coefficients = _inverse_under(R[pivots])
     if feature_sites is named:
-        return PriorFeatures(FeatureMap(view, items.basis(view, items_named[pivots]), kept, R.shape[1]), R, named)
+        return PriorFeatures(
+            FeatureMap(view, items.basis(view, items_named[pivots]), coefficients, R.shape[1]), R, named
+        )
     T = np.zeros((len(items_named), len(pivots)))
-    np.add.at(T, named.left[pivots], kept)
-    np.add.at(T, named.right[pivots], -kept)
+    np.add.at(T, named.left[pivots], coefficients)
+    np.add.at(T, named.right[pivots], -coefficients)
     return PriorFeatures(FeatureMap(view, items.basis(view, items_named), T, R.shape[1]), R, feature_sites)
 
 

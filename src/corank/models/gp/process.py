@@ -156,14 +156,14 @@ class ProcessMixture(Part):
         for phi, numbers in self._by_map():
             Phi, outside = _features(phi, reference)
             level, of_level = Phi.mean(axis=0), float(outside.mean())
-            for piece, own, alone in _blocks(phi, rows):
+            for piece, Psi, alone in _blocks(phi, rows):
                 shared = 0.0
                 if not phi.view.kernel.is_precomputed:
                     K = np.asarray(phi.view.kernel(as_doubles(rows[piece]), as_doubles(reference)), dtype=np.float64)
-                    shared = K.mean(axis=1) - own @ level
+                    shared = K.mean(axis=1) - Psi @ level
                 for number, part in numbers:
-                    means[number, piece] = (own - level) @ part.mu
-                    inside = np.sum(part.deviations(own - level) ** 2, axis=1)
+                    means[number, piece] = (Psi - level) @ part.mu
+                    inside = np.sum(part.deviations(Psi - level) ** 2, axis=1)
                     variances[number, piece] = np.maximum(inside + alone - 2.0 * shared + of_level, 0.0)
         w = self.weights
         var = w @ (variances + (means - w @ means) ** 2)
@@ -255,8 +255,8 @@ def _blocks(phi: FeatureMap, rows: Any) -> Iterator[tuple[slice, Floats, Floats]
         if kernel.is_precomputed:
             yield piece, Phi, np.zeros(len(Phi))
         else:
-            own = np.asarray(kernel.diag(as_doubles(rows[piece])), dtype=np.float64)
-            yield piece, Phi, np.maximum(own - np.sum(Phi**2, axis=1), 0.0)
+            diagonal = np.asarray(kernel.diag(as_doubles(rows[piece])), dtype=np.float64)
+            yield piece, Phi, np.maximum(diagonal - np.sum(Phi**2, axis=1), 0.0)
 
 
 class ProcessRanker(Ranker):

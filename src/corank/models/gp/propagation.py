@@ -212,6 +212,24 @@ def propagate(
     return _approximation(R, sites, tau, nu, prior, n_sweeps, gap)
 
 
+def resume(
+    R: Floats,
+    sites: Sites,
+    start: tuple[Floats, Floats] | None,
+    *,
+    tol: float,
+    precision: Floats | None = None,
+    warm_sweeps: int = MAX_SWEEPS,
+    quiet: bool = False,
+) -> Approximation:
+    """Run `propagate` from the sites of a similar problem, and from 0 if there are none or that does not converge."""
+    if start is not None:
+        result = propagate(R, sites, precision=precision, start=start, max_sweeps=warm_sweeps, tol=tol, quiet=True)
+        if result.gap <= tol:
+            return result
+    return propagate(R, sites, precision=precision, tol=tol, quiet=quiet)
+
+
 def _accelerated(history: list[tuple[Floats, Floats]], unit: Floats, step: float) -> Floats:
     """The step of Anderson acceleration; the plain damped step if that is much shorter."""
     now, change = history[-1]

@@ -142,103 +142,88 @@ class FittedCollaborativeGP:
     feature_scale: Floats | None = None
 
 
-@dataclass(frozen=True)
-class SharedPrior:
-    """
-    Expectation maximisation with the parameters of `CollaborativeGP`.
+def learn_shared(model: Any, ratings: Any, users: Ids, rows: Any, view: View | None) -> FittedCollaborativeGP:
+    """Learn from ratings with the parameters of a `CollaborativeGP`."""
+    n = ratings.shape[1]
+    require_memory(n, 8.0 * _SQUARES * n**2, "leave out items with few ratings, or use Collaborative")
+    ratings.sort_indices()
+    levels = np.unique(ratings.data)
+    basis = None if view is None else Basis.of(view, rows, np.arange(rows.shape[0]))
+    gram = np.eye(ratings.shape[1]) if basis is None else basis.gram(rows)
+    first, likelihood, observed = initial(model, ratings, levels, gram)
+    # items without ratings follow from the rated ones
+    rated = np.unique(ratings.indices)
+    observed = observed[:, rated]
+    population, likelihood, last, trace = _maximised(model, first.among(rated), likelihood, observed)
+    # normalise the scales to a mean of 1, so that unrated items keep their initial variance
+    population = population.widened(len(users) / sum(1.0 / user.scale for user in last))
+    fits = [likelihood.converge(population, *row_of(observed, user), last[user]) for user in range(len(users))]
+    own_noise = np.array([user.own_noise for user in fits if user.own_noise is not None])
+    if len(own_noise):  # an unknown user has the geometric mean
+        population = replace(population, noise=float(np.exp(np.log(own_noise).mean())))
+        likelihood = likelihood.updated(fits)
+    every_item = population.extended(first, rated)
+    optional: dict[str, Any] = {}
+    if isinstance(likelihood, OrdinalLikelihood):
+        free = [user.free for user in fits if user.free is not None]
+        optional |= {
+            "threshold_prior": likelihood.threshold_prior,
+            "user_thresholds": np.array([thresholds_of(of_user) for of_user in free]),
+        }
+    if len(own_noise):
+        optional["user_sigmas"] = np.sqrt(own_noise)
+    if view is not None:
+        optional |= {"basis": basis, "kernel": view.kernel, "item_gram": gram, "feature_scale": factors_of(rows)}
+    return FittedCollaborativeGP(
+        users=users, ratings=ratings, levels=levels, level=0.0, item_means=every_item.mean,
+        item_covariance=every_item.covariance, sigma=float(population.noise**0.5),
+        site_tau=np.concatenate([user.tau for user in fits]), site_nu=np.concatenate([user.nu for user in fits]),
+        log_evidence=float(sum(user.log_evidence for user in fits)), evidence_trace=np.array(trace),
+        n_iter=len(trace) - 1, first_mean=float(first.mean[0]),
+        first_var=float(np.diagonal(first.covariance).mean()),
+        user_scales=np.array([user.scale for user in fits]), **optional,
+    )  # fmt: skip
 
-    likelihood, prior_weight, user_scales, free_thresholds, start, max_iter, tol, n_jobs: see `CollaborativeGP`.
-    """
 
-    likelihood: str
-    prior_weight: float | None
-    user_scales: bool
-    free_thresholds: bool
-    start: str
-    max_iter: int
-    tol: float
-    n_jobs: int | None
+def initial(model: Any, ratings: Any, levels: Floats, gram: Floats) -> tuple[Population, UserLikelihood, Any]:
+    """Return the initial population, the likelihood, and the ratings in the form that the likelihood takes."""
+    n, K = len(gram), with_levels(gram, gram, model.start)
+    size = float(np.diagonal(gram).mean())  # K · size is the kernel itself
+    if model.likelihood == "gaussian":
+        likelihood = GaussianLikelihood(model.user_scales)
+        var = 0.5 * float(np.var(ratings.data)) or 1.0
+        if model.start == "kernel":
+            # where EM starts is also the mean of the prior, and so small a noise would be a strong one
+            noise = _PAPER_NOISE if model.prior_weight == 0.0 else var
+            return Population(np.zeros(n), size * K, noise), likelihood, ratings
+        return Population(np.full(n, float(ratings.data.mean())), var * K, var), likelihood, ratings
+    if len(levels) > _MAX_LEVELS:
+        raise InputError(
+            f"ratings take {len(levels)} distinct values, but likelihood='ordinal' takes at most {_MAX_LEVELS}; "
+            "round the ratings, or use likelihood='gaussian'."
+        )
+    if len(levels) < 2:
+        raise InputError(f"every rating is {levels[0]:g}, so no order can be learnt; pass ratings that differ.")
+    codes = grade_numbers(ratings, levels)
+    counts = np.bincount(codes.data.astype(np.int64), minlength=len(levels)).astype(np.float64)
+    var = size if model.start == "kernel" else 1.0
+    prior = ThresholdPrior.start(counts, float(np.sqrt(1.0 + var)))
+    return Population(np.zeros(n), var * K, 1.0), OrdinalLikelihood(prior, model.free_thresholds), codes
 
-    def fitted(self, ratings: Any, users: Ids, rows: Any, view: View | None) -> FittedCollaborativeGP:
-        """Learn from ratings."""
-        n = ratings.shape[1]
-        require_memory(n, 8.0 * _SQUARES * n**2, "leave out items with few ratings, or use Collaborative")
-        ratings.sort_indices()
-        levels = np.unique(ratings.data)
-        basis = None if view is None else Basis.of(view, rows, np.arange(rows.shape[0]))
-        gram = np.eye(ratings.shape[1]) if basis is None else basis.gram(rows)
-        first, likelihood, observed = self.initial(ratings, levels, gram)
-        # items without ratings follow from the rated ones
-        rated = np.unique(ratings.indices)
-        observed = observed[:, rated]
-        population, likelihood, last, trace = self._maximised(first.among(rated), likelihood, observed)
-        # normalise the scales to a mean of 1, so that unrated items keep their initial variance
-        population = population.widened(len(users) / sum(1.0 / user.scale for user in last))
-        fits = [likelihood.converge(population, *row_of(observed, user), last[user]) for user in range(len(users))]
-        own_noise = np.array([user.own_noise for user in fits if user.own_noise is not None])
-        if len(own_noise):  # an unknown user has the geometric mean
-            population = replace(population, noise=float(np.exp(np.log(own_noise).mean())))
-            likelihood = likelihood.updated(fits)
-        every_item = population.extended(first, rated)
-        kept: dict[str, Any] = {}
-        if isinstance(likelihood, OrdinalLikelihood):
-            free = [user.free for user in fits if user.free is not None]
-            kept |= {
-                "threshold_prior": likelihood.threshold_prior,
-                "user_thresholds": np.array([thresholds_of(of_user) for of_user in free]),
-            }
-        if len(own_noise):
-            kept["user_sigmas"] = np.sqrt(own_noise)
-        if view is not None:
-            kept |= {"basis": basis, "kernel": view.kernel, "item_gram": gram, "feature_scale": factors_of(rows)}
-        return FittedCollaborativeGP(
-            users=users, ratings=ratings, levels=levels, level=0.0, item_means=every_item.mean,
-            item_covariance=every_item.covariance, sigma=float(population.noise**0.5),
-            site_tau=np.concatenate([user.tau for user in fits]), site_nu=np.concatenate([user.nu for user in fits]),
-            log_evidence=float(sum(user.log_evidence for user in fits)), evidence_trace=np.array(trace),
-            n_iter=len(trace) - 1, first_mean=float(first.mean[0]),
-            first_var=float(np.diagonal(first.covariance).mean()),
-            user_scales=np.array([user.scale for user in fits]), **kept,
-        )  # fmt: skip
 
-    def initial(self, ratings: Any, levels: Floats, gram: Floats) -> tuple[Population, UserLikelihood, Any]:
-        """Return the initial population, the likelihood, and the ratings in the form that the likelihood takes."""
-        n, K = len(gram), with_levels(gram, gram, self.start)
-        size = float(np.diagonal(gram).mean())  # K · size is the kernel itself
-        if self.likelihood == "gaussian":
-            likelihood = GaussianLikelihood(self.user_scales)
-            var = 0.5 * float(np.var(ratings.data)) or 1.0
-            if self.start == "kernel":
-                # where EM starts is also the mean of the prior, and so small a noise would be a strong one
-                noise = _PAPER_NOISE if self.prior_weight == 0.0 else var
-                return Population(np.zeros(n), size * K, noise), likelihood, ratings
-            return Population(np.full(n, float(ratings.data.mean())), var * K, var), likelihood, ratings
-        if len(levels) > _MAX_LEVELS:
-            raise InputError(
-                f"ratings take {len(levels)} distinct values, but likelihood='ordinal' takes at most {_MAX_LEVELS}; "
-                "round the ratings, or use likelihood='gaussian'."
-            )
-        if len(levels) < 2:
-            raise InputError(f"every rating is {levels[0]:g}, so no order can be learnt; pass ratings that differ.")
-        codes = grade_numbers(ratings, levels)
-        counts = np.bincount(codes.data.astype(np.int64), minlength=len(levels)).astype(np.float64)
-        var = size if self.start == "kernel" else 1.0
-        prior = ThresholdPrior.start(counts, float(np.sqrt(1.0 + var)))
-        return Population(np.zeros(n), var * K, 1.0), OrdinalLikelihood(prior, self.free_thresholds), codes
-
-    def _maximised(
-        self, first: Population, likelihood: UserLikelihood, ratings: Any
-    ) -> tuple[Population, UserLikelihood, list[UserFit], list[float]]:
-        """Run the iterations; return the log evidence before each and after the last, too."""
-        weight = float(ratings.shape[1] if self.prior_weight is None else self.prior_weight)
-        population, last, trace = first, None, list[float]()
-        while True:
-            last, totals = e_step(likelihood, population, ratings, last, self.n_jobs)
-            trace.append(totals.log_evidence)
-            has_converged = len(trace) > 1 and abs(trace[-1] - trace[-2]) < self.tol * abs(trace[-1])
-            if len(trace) > self.max_iter or has_converged:
-                return population, likelihood, last, trace
-            population, likelihood = population.m_step(totals, first, weight), likelihood.updated(last)
+def _maximised(
+    model: Any, first: Population, likelihood: UserLikelihood, ratings: Any
+) -> tuple[Population, UserLikelihood, list[UserFit], list[float]]:
+    """Run the iterations; return the log evidence before each and after the last, too."""
+    weight = float(ratings.shape[1] if model.prior_weight is None else model.prior_weight)
+    population, last, trace = first, None, list[float]()
+    while True:
+        last, totals = e_step(likelihood, population, ratings, last, model.n_jobs)
+        trace.append(totals.log_evidence)
+        has_converged = len(trace) > 1 and abs(trace[-1] - trace[-2]) < model.tol * abs(trace[-1])
+        if len(trace) > model.max_iter or has_converged:
+            return population, likelihood, last, trace
+        population, likelihood = population.m_step(totals, first, weight), likelihood.updated(last)
 
 
 def grade_numbers(ratings: Any, levels: Floats) -> Any:

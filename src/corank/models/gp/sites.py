@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.models.sites import interval_moments
-from corank.errors import InputError
 from corank.fitted import Part, Relations, Shapes
 
 Floats = NDArray[np.float64]
@@ -64,12 +63,6 @@ class IntervalProbability:
     hi: ArrayLike = np.inf
     noise: ArrayLike = 0.0  # variance of the noise
     likelihood: str = "probit"  # a name of `NOISES`
-
-    def __post_init__(self) -> None:
-        if not np.all(np.asarray(self.lo) < np.asarray(self.hi)):
-            raise InputError("an interval has lo >= hi; pass lo < hi.")
-        if not np.all(np.asarray(self.noise) >= 0.0):
-            raise InputError("noise has negative entries; it is a variance, so pass numbers of at least 0.")
 
     def __call__(self, mean: ArrayLike, var: ArrayLike) -> LogZ:
         """Return log Z and its derivatives for g ~ N(mean, var); var + noise must be positive."""

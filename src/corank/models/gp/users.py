@@ -2,7 +2,7 @@
 Population: the prior of all users, f_j ~ N(mean, s_j Σ), learnt from their ratings by expectation maximisation.
 
 s_j is the scale of user j, 1 for grades. E-step: the posterior of user j, who rated the items J, is given by α_j and
-M_j over J (`corank.models.gp.collaborative.user_likelihoods`):
+M_j over J, see below:
 
     f̂_j = mean + Σ_{·J} α_j,    Σ̂_j = s_j (Σ − Σ_{·J} M_j Σ_{J·}).
 
@@ -58,7 +58,7 @@ from corank.models.gp.grades import (
     threshold_gradient,
     thresholds_of,
 )
-from corank.models.gp.propagation import propagate, root_of
+from corank.models.gp.propagation import resume, root_of
 from corank.models.gp.sites import NOISES, Sites
 
 Floats = NDArray[np.float64]
@@ -299,9 +299,7 @@ class OrdinalLikelihood:
         sites = Sites.grades(np.arange(len(items)), lo, hi, noise)
         R, _ = root_of(population.covariance[np.ix_(items, items)])
         start = None if last is None else (last.tau, last.nu)
-        approximation = propagate(R, sites, start=start, tol=_TOLERANCE, quiet=True)
-        if approximation.gap > _TOLERANCE:
-            approximation = propagate(R, sites, tol=_TOLERANCE)
+        approximation = resume(R, sites, start, tol=_TOLERANCE)
         alpha, M = approximation.posterior_weights(R)
         # cavity: mean and variance of g without the site itself
         c, means = np.sum(approximation.features(R) ** 2, axis=1), R @ approximation.mu

@@ -34,7 +34,7 @@ _ROWS = 4096
 # examples are summed in a fixed number of pieces, so that sums do not depend on the number of threads
 _PIECES = 8
 # relative gap that rounding does not explain if Newton's method makes no further progress
-_FAR = 1e-6
+_MAX_GAP = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ def newton(problem: LabelObjective, tol: float, max_iter: int) -> tuple[Floats, 
         value_and_gradient, start, jac=True, hessp=hessian_product, method="trust-ncg", options=options
     )
     gap = float(np.linalg.norm(solved.jac)) ** 2 / (2.0 * problem.alpha) / first
-    if gap > tol and (solved.nit >= max_iter or gap > _FAR):
+    if gap > tol and (solved.nit >= max_iter or gap > _MAX_GAP):
         warn(
             f"Newton's method stopped after {solved.nit} steps, and the objective may be {gap:.1e} of its first value "
             f"above its minimum; tol={tol:g} requires less. Raise alpha, tol or max_iter.",

@@ -19,13 +19,13 @@ from corank_lab.cli.screening.view import (
     texts,
 )
 from corank_lab.cli.terminal import Ask
+from corank_lab.screening import Screening, ScreeningProgress
+from corank_lab.screening.model import similar_records, telling_words
+from corank_lab.screening.team import Adjudication
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
-
-    from corank_lab.screening import Screening, ScreeningProgress
-    from corank_lab.screening.team import Adjudication
 
 HELP = """\
 r  relevant: include the record
@@ -184,8 +184,6 @@ class Actions:
             result = self.session.unique.find(text) if text else None
             self.message = "" if result is not None else f"There is no record {text!r}; write duplicate and an id."
             return None if result is None or result == self.record else int(result)
-        from corank_lab.screening.model import similar_records
-
         assert self.record is not None
         numbers, listed = (
             similar_records(self.session.views, self.record, n=N_SIMILAR),
@@ -334,13 +332,10 @@ class Actions:
         ]
 
     def _telling_words(self) -> list[tuple[str, float]]:
-        from corank_lab.screening.model import telling_words
-
         assert self.record is not None
         records = self.session.records
         text = f"{records.titles[self.record]} {records.abstracts[self.record]}"
-        words = telling_words(self.session.views, text, *self.session.judged, n=12)
-        return words
+        return telling_words(self.session.views, text, *self.session.judged, n=12)
 
     def _telling_line(self, words: list[tuple[str, float]]) -> str:
         signed = ", ".join(f"{'+' if weight > 0 else '-'}{word}" for word, weight in words)

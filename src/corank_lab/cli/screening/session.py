@@ -9,15 +9,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corank.errors import InputError, import_extra
+import numpy as np
 
-if TYPE_CHECKING:
-    from corank_lab.cli.screening.view import Highlights
-    from corank_lab.database.database import Database
+from corank.cli import make_console
+from corank.console import printable_console
+from corank.data import explain_write_errors, read_regular, read_utf8
+from corank.errors import InputError, import_extra
+from corank_lab.cli.screening.pages import read_all
+from corank_lab.cli.screening.view import Highlights
+from corank_lab.cli.terminal import has_terminal
+from corank_lab.database.database import Database
+from corank_lab.database.journal import NAME, journal_paths
+from corank_lab.records.records import Records, read_records, summarise
+from corank_lab.screening import Screening, ScreeningAnswers, ScreeningJournal, UniqueRecords
+from corank_lab.screening.answers import LABEL, ScreeningEntry
+from corank_lab.screening.prior import keep_prior, kept_prior
+from corank_lab.screening.team import KNOWN, Adjudication, label_answers, unique_records
+
+if TYPE_CHECKING:  # it imports rapidfuzz
     from corank_lab.records.duplicates import DuplicateGroups
-    from corank_lab.records.records import Records
-    from corank_lab.screening import Screening, ScreeningAnswers, ScreeningJournal, UniqueRecords
-    from corank_lab.screening.answers import ScreeningEntry
 
 
 LISTED = 20
@@ -36,13 +46,6 @@ def read(
     overlap: float | None,
 ) -> None:
     """Read records on the terminal."""
-    from corank.cli import make_console
-    from corank.console import printable_console
-    from corank_lab.cli.screening.pages import read_all
-    from corank_lab.cli.terminal import has_terminal
-    from corank_lab.screening import Screening
-    from corank_lab.screening.prior import kept_prior
-
     has_terminal()  # before anything is written
     n_labelled, notices = _n_labelled(files), []
     if n_labelled == len(files.records) and not ignore_labels:
@@ -73,11 +76,6 @@ def read(
 
 def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], highlights: Highlights) -> None:
     """Settle conflicts on the terminal."""
-    from corank.cli import make_console
-    from corank_lab.cli.screening.pages import read_all
-    from corank_lab.cli.terminal import has_terminal
-    from corank_lab.screening.team import Adjudication
-
     has_terminal()
     judges = files.judges
     with files.journal(judge) as (journal, _):
@@ -93,8 +91,6 @@ def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], hig
 
 
 def _n_labelled(files: ScreeningFiles) -> int:
-    import numpy as np
-
     return int(np.count_nonzero(~np.isnan(files.records.labels)))
 
 
@@ -108,8 +104,6 @@ def _unmatched(entries: Sequence[ScreeningEntry]) -> list[str]:
 
 
 def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first: bool) -> list[str]:
-    from corank_lab.records.records import summarise
-
     unique, lines = screening.unique, []
     if is_first:
         matched = unique.reference_counts
@@ -154,7 +148,6 @@ def read_on_page(
     port: int = 0,
 ) -> None:
     """Serve the project of these files, which is made at the first time, and open its page."""
-    from corank.data import read_utf8
     from corank_lab.cli.lab import run_server
 
     for module in ("starlette", "uvicorn", "jinja2", "python_multipart"):
@@ -189,8 +182,6 @@ def open_project(
     prior: tuple[Sequence[Path], str | None] = ((), None),
 ) -> str:
     """Return the address of the project of these files; a new one begins with the summary of the import."""
-    import numpy as np
-
     from corank_lab.pages.screening import ScreenWorkspace
 
     known = {setting.name: setting for setting in ScreenWorkspace.settings}
@@ -228,20 +219,15 @@ class ScreeningFiles:
     @property
     def database(self) -> Path:
         """The database, which need not exist."""
-        from corank_lab.database.journal import NAME
-
         return (self.paths[0].absolute().parent if self.answers is None else self.answers) / NAME
 
     @property
     def old_folder(self) -> Path:
         """Folder in which version 0.2 kept the answers; it need not exist."""
-        from corank_lab.screening import ScreeningJournal
-
         return Path(f"{self.paths[0]}.{ScreeningJournal.folder}") if self.answers is None else self.answers
 
     @cached_property
     def records(self) -> Records:
-        from corank_lab.records.records import read_records
 
         return read_records(*self.paths, **self.columns)
 
@@ -255,9 +241,6 @@ class ScreeningFiles:
     @property
     def has_answers(self) -> bool:
         """Whether there is a project of the files, or a journal of version 0.2."""
-        from corank_lab.database.journal import journal_paths
-        from corank_lab.screening import ScreeningJournal
-
         if journal_paths(self.old_folder):
             return True
         if not self.database.is_file():
@@ -270,9 +253,6 @@ class ScreeningFiles:
         self, judge: str = "me", *, store: Database | None = None, **settings: Any
     ) -> Iterator[tuple[ScreeningJournal, list[str]]]:
         """Open the journal of a judge in the project of the files."""
-        from corank.data import explain_write_errors, read_regular, read_utf8
-        from corank_lab.screening import ScreeningJournal, UniqueRecords
-
         for path in self.paths:
             if path.is_dir():
                 raise InputError(
@@ -292,25 +272,11 @@ class ScreeningFiles:
             yield journal, [sentence] if sentence else []
 
     def unique(self, journal: ScreeningJournal) -> UniqueRecords:
-        """Return the records, with groups of duplicates less those that a judge has separated."""
-        from corank_lab.screening import UniqueRecords
-
-        if self.groups is None:
-            return UniqueRecords(self.records)
-        single = UniqueRecords(self.records)
-        pairs = {
-            (single.find(entry.id), single.find(entry.of)) for _, entry in journal.log if entry.action == "distinct"
-        }
-        separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
-        return UniqueRecords(self.records, self.groups.without(separate) if separate else self.groups)
+        return unique_records(self.records, self.groups, [entry for _, entry in journal.log])
 
     @cached_property
     def judged(self) -> tuple[UniqueRecords, dict[str, ScreeningAnswers]]:
         """The records and the answers of each judge; raise if there are none."""
-        from corank_lab.screening import ScreeningAnswers
-        from corank_lab.screening.answers import LABEL
-        from corank_lab.screening.team import KNOWN, label_answers
-
         judges: dict[str, ScreeningAnswers] = {}
         if self.has_answers:
             with self.journal() as (journal, _):
@@ -334,8 +300,6 @@ class ScreeningFiles:
 
 def store_reasons(journal: ScreeningJournal, given: Sequence[str], listed: Path | None) -> list[str]:
     """Return the reasons of exclusion: those given now, which are stored for later sessions, or the stored ones."""
-    from corank.data import read_utf8
-
     assert journal.project is not None
     stored = _lines(str(journal.project.settings.get("reasons", "")))
     reasons = [*given, *(_lines(read_utf8(listed)) if listed is not None else ())]
@@ -349,9 +313,6 @@ def store_reasons(journal: ScreeningJournal, given: Sequence[str], listed: Path 
 
 def store_prior(journal: ScreeningJournal, records: Records, reviews: Sequence[Path], column: str | None) -> None:
     """Keep old reviews and the name of a column of probabilities in the project, for all sessions and the pages."""
-    from corank_lab.records.records import read_records
-    from corank_lab.screening.prior import keep_prior
-
     assert journal.project is not None
     settings = keep_prior(
         journal.store, journal.project, records, read_records(*reviews) if reviews else None, column

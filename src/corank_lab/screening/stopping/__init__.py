@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corank_lab.screening.stopping.forecast import Forecast, make_forecast
+from corank_lab.screening.stopping.forecast import Forecast, Forecaster
 from corank_lab.screening.stopping.rates import RecallEstimate
 from corank_lab.screening.stopping.rules import (
     DEFAULT_CONFIDENCE,
@@ -19,10 +19,10 @@ __all__ = [
     "DEFAULT_RULE",
     "STOPPING_RULES",
     "Forecast",
+    "Forecaster",
     "RecallEstimate",
     "SamplePlan",
     "StoppingRule",
-    "make_forecast",
     "p_by_betting",
     "p_missed",
     "read_confidence",

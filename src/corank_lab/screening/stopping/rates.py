@@ -58,20 +58,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RecallEstimate:
-    """
-    Estimate of the recall reached so far.
+    """Estimate of the recall reached so far."""
 
-    recall: Posterior median of the recall.
-    low, high: Central 95 % interval of the recall. `low` is below 1 as long as records are unread.
-    expected: Expected number of relevant records among the next 100.
-    probability: Probability that the target is reached.
-    """
-
-    recall: float
-    low: float
+    recall: float  # posterior median
+    low: float  # low, high: 95 % interval; `low` is below 1 as long as records are unread
     high: float
-    expected: float
-    probability: float
+    probability: float  # that the target is reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +85,7 @@ class RateModel:
     def estimate(self, finds: Sequence[int], read: int, known: int, target: float) -> RecallEstimate | None:
         if len(finds) < MIN_FOUND:
             return None
-        cdf, posterior = self._missing_cdf(finds, read, *self.wide, n_shares=MAX_SHARES if self.n > LARGE else None)
+        cdf, _ = self._missing_cdf(finds, read, *self.wide, n_shares=MAX_SHARES if self.n > LARGE else None)
         n_unread, result = self.n - read, len(finds) + known
 
         def quantile(level: float) -> int:
@@ -106,9 +98,7 @@ class RateModel:
                 lambda more: p_of_missing(finds, read, self.n, more + 1, 2) <= self.doubt, most + 1, n_unread
             )
         recall, low, high = (result / (result + missing) for missing in (median, most, least))
-        soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
-        probability = self.probability(finds, read, known, target)
-        return RecallEstimate(recall, low, high, float(len(finds) * posterior @ soon), probability)
+        return RecallEstimate(recall, low, high, self.probability(finds, read, known, target))
 
     def probability(self, finds: Sequence[int], read: int, known: int, target: float) -> float:
         """Return the probability that the target is reached; 0 with fewer than `MIN_FOUND` finds."""

@@ -52,13 +52,7 @@ Evidence = Literal["estimated", "tested", "proved"]
 
 @dataclass(frozen=True)
 class StoppingRule(ABC):
-    """
-    When ranked reading may stop.
-
-    n: number of records that are read in the order of the ranking.
-    target: the recall to be reached.
-    confidence: required probability that it is reached.
-    """
+    """When ranked reading may stop."""
 
     name: ClassVar[str]
     """Name in the registry."""
@@ -71,9 +65,9 @@ class StoppingRule(ABC):
     needs_sample: ClassVar[bool] = False
     """Whether a random sample of the unread must confirm the target after ranked reading."""
 
-    n: int
-    target: float = 0.95
-    confidence: float = DEFAULT_CONFIDENCE
+    n: int  # number of records that are read in the order of the ranking
+    target: float = 0.95  # recall to be reached
+    confidence: float = DEFAULT_CONFIDENCE  # required probability that it is reached
 
     def __post_init__(self) -> None:
         for name in ("target", "confidence"):
@@ -197,8 +191,8 @@ class AgreeRule(StoppingRule):
         given = "" if level.confidence > self.confidence - 1e-9 else f" with {accepted_error(level.confidence)}"
         group, review = percent(level.worst_group), percent(level.worst_review)
         return (
-            f"{error} Measured{given}: such advice came after the target in {group} of the screenings of the worst of "
-            f"ten groups of reviews, and in {review} of those of the worst review."
+            f"{error} Measured{given}: such advice was right in {group} of the screenings of the worst of ten groups "
+            f"of reviews, and in {review} of those of the worst review."
         )
 
 

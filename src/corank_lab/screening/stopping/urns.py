@@ -180,16 +180,10 @@ def hypergeometric_cdf(finds: int, n: int, relevant: int, size: int) -> float:
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """
-    Sizes and tests of a random sample of the unread records.
+    """Sizes and tests of a random sample of the unread records."""
 
-    unread: number of unread records when the plan is made.
-    found: number of relevant records known then.
-    target, confidence: see `StoppingRule`.
-    """
-
-    unread: int
-    found: int
+    unread: int  # number of unread records when the plan is made
+    found: int  # number of relevant records known then
     target: float = 0.95
     confidence: float = 0.95
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from corank.errors import InputError
 from corank.models.gp.sites import IntervalProbability
 
 
@@ -88,13 +87,6 @@ def test_probabilities_of_disjoint_intervals_add_up():
     assert found.sum() == pytest.approx(1.0, abs=1e-14)
     assert float(IntervalProbability(-np.inf, np.inf)(3.0, 2.0).log_z) == 0.0
     np.testing.assert_allclose(IntervalProbability()(-20.0, 1.0).log_z, special.log_ndtr(-20.0), rtol=1e-13)
-
-
-def test_empty_intervals_and_negative_noise_are_refused():
-    with pytest.raises(InputError, match="pass lo < hi"):
-        IntervalProbability(1.0, 1.0)
-    with pytest.raises(InputError, match="it is a variance"):
-        IntervalProbability(0.0, 1.0, -0.1)
 
 
 def logistic_by_quadrature(mean, var, noise):

@@ -241,7 +241,7 @@ def test_a_report_holds_numbers_diagram_methods_and_certificate(works):
     folder = works.parent / "report"
     said = types(works, "", "-o", folder, verb=["report"])
     assert sorted(os.listdir(folder)) == REPORT
-    assert said.startswith("The screening is not finished: 57 records are unread, and the rule does not advise to stop")
+    assert said.startswith("The screening is not finished: 57 records are unread. Nothing is stated")
     assert "methods.txt" in said
     numbers, methods = ((folder / name).read_text() for name in ("prisma.csv", "methods.txt"))
     assert "Records excluded: dose,1" in numbers

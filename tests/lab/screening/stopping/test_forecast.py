@@ -10,8 +10,7 @@ import pytest
 
 from corank_lab.records.records import Records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
-from corank_lab.screening.stopping import make_forecast, stopping_rule
-from corank_lab.screening.stopping.forecast import Forecaster
+from corank_lab.screening.stopping import Forecaster, stopping_rule
 from corank_lab.screening.stopping.urns import (
     RandomSample,
     SamplePlan,
@@ -22,6 +21,10 @@ from corank_lab.screening.stopping.urns import (
 )
 
 EARLY = list(range(1, 81, 2))
+
+
+def make_forecast(rule, finds, read, known=0):
+    return Forecaster(rule).forecast(finds, read, known)
 
 
 def test_numbers_are_those_of_a_search_record_by_record():

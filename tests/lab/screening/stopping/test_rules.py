@@ -26,7 +26,7 @@ def test_few_finds_give_no_estimate_and_a_complete_reading_is_certain():
     assert rule.estimate([1, 2, 3, 4], 50, 1) is None
     assert not rule.advises([1, 2, 3, 4], 50, 1)
     done = rule.estimate([1, 2, 3, 4, 5], 100, 1)
-    assert (done.recall, done.low, done.high, done.probability, done.expected) == (1, 1, 1, 1, 0)
+    assert (done.recall, done.low, done.high, done.probability) == (1, 1, 1, 1)
     assert rule.advises([], 100, 0)
 
 
