@@ -18,8 +18,8 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from corank import make_ranking
+from corank.data.durable.text import open_text
 from corank.data.io.letor_reader import read_letor
-from corank.data.io.text import open_text
 from corank.models.fusion.lists import RetrievedLists
 from experiments.datasets import jester as jester_data
 from experiments.datasets import movielens as movielens_data

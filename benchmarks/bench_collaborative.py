@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.metrics import wilcoxon
 from corank.models.ratings import Collaborative, ItemMean
 from experiments.datasets import jester, movielens

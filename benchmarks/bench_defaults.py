@@ -34,8 +34,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import KFold
 
 from corank import LCRA, SPD, QueryKFold, QueryScaler, RankingPursuit, RankRLS, RankSVM, make_ranking
+from corank.data.durable.text import open_text
 from corank.data.io.letor_reader import read_letor
-from corank.data.io.text import open_text
 from corank.errors import InputError
 from corank.metrics import evaluate
 from experiments.datasets.catalog import dataset

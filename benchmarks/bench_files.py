@@ -1,10 +1,10 @@
 """
-Files: LETOR text against XGBoost's loader, memory against the size of the result, Parquet against pandas, runs against
-pytrec_eval, and `corank rank` against parsing alone.
+Files: LETOR text against XGBoost's loader, memory against the size of the result, Parquet and CSV against pandas, runs
+against pytrec_eval, and `corank rank` against parsing alone.
 
 Every line is one figure; times are medians of repeats that alternate between corank and the alternative.
-Run: python benchmarks/bench_files.py [--quick] [--rank] [--parquet]; --rank measures `corank rank` alone, --parquet
-reading of Parquet.
+Run: python benchmarks/bench_files.py [--quick] [--rank] [--parquet] [--csv]; --rank measures `corank rank` alone,
+--parquet and --csv reading of these.
 """
 
 from __future__ import annotations
@@ -142,8 +142,11 @@ def rank_once(model: Path, text: Path, output: Path) -> None:
     """Do what `corank rank MODEL TEXT -o OUTPUT` does after start-up."""
     import corank
     from corank.cli.learn.scoring import ScoringRequest, write_scores
+    from corank.cli.options import ColumnOptions
+    from corank.cli.rows import FittedModel
 
-    write_scores(ScoringRequest.of(corank.load(model), model, [text], None, None, None), output, overwrite=True)
+    fitted = FittedModel(model, corank.load(model))
+    write_scores(ScoringRequest.of(fitted, [text], ColumnOptions()), output, overwrite=True)
 
 
 def bench_rank(name: str, folder: Path, text: Path, repeats: int) -> None:
@@ -231,6 +234,34 @@ def bench_parquet(folder: Path, rows: int, repeats: int) -> None:
         )  # fmt: skip
 
 
+def bench_csv(folder: Path, rows: int, repeats: int) -> None:
+    """Processor time and wall time of reading CSV with 46 features, against pandas."""
+    import pandas as pd
+
+    from corank.data.io.read import read
+
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(rng.random((rows, 46)).round(6), columns=[f"f{k}" for k in range(46)])
+    table.insert(0, "qid", np.arange(rows) // 50)
+    table.insert(0, "label", rng.integers(0, 3, rows))
+    path = folder / "rows.csv"
+    table.to_csv(path, index=False)
+    found = read(path)
+    assert np.array_equal(found.X, table.iloc[:, 2:].to_numpy())
+    assert found.names == table.columns[2:].tolist()
+    spent: dict[str, list[tuple[float, float]]] = {"corank": [], "pandas": []}
+    for _ in range(repeats):
+        for name, work in (("corank", lambda: read(path)), ("pandas", lambda: pd.read_csv(path))):
+            wall, cpu = time.perf_counter(), time.process_time()
+            work()
+            spent[name].append((time.process_time() - cpu, time.perf_counter() - wall))
+    (cpu, wall), (other_cpu, other_wall) = (np.median(spent[name], axis=0).tolist() for name in ("corank", "pandas"))
+    tell(
+        "csv", ratio=cpu / other_cpu, against="pandas.read_csv", unit="processor time", wall_ratio=wall / other_wall,
+        seconds=cpu, seconds_against=other_cpu, rows=rows,
+    )  # fmt: skip
+
+
 def bench_run(folder: Path, rows: int, repeats: int) -> None:
     import pytrec_eval
 
@@ -254,6 +285,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small files, few repeats")
     parser.add_argument("--rank", action="store_true", help="corank rank alone")
     parser.add_argument("--parquet", action="store_true", help="reading of Parquet alone")
+    parser.add_argument("--csv", action="store_true", help="reading of CSV alone")
     parser.add_argument("--rank-memory", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--memory", type=Path, help=argparse.SUPPRESS)
@@ -270,6 +302,9 @@ def main() -> None:
         if arguments.parquet:
             bench_parquet(folder, 20_000 if arguments.quick else 100_000, repeats)
             return
+        if arguments.csv:
+            bench_csv(folder, 20_000 if arguments.quick else 200_000, repeats)
+            return
         dense_text(folder / "dense.txt", 60 if arguments.quick else 300)
         linear_model(folder / "dense.txt", folder / "model")
         bench_rank("rank", folder, folder / "dense.txt", repeats)
@@ -284,6 +319,7 @@ def main() -> None:
         sparse_text(folder / "sparse.txt", 10_000 if arguments.quick else 100_000)
         bench_text("letor_sparse", folder / "sparse.txt", repeats)
         bench_parquet(folder, 20_000 if arguments.quick else 100_000, repeats)
+        bench_csv(folder, 20_000 if arguments.quick else 200_000, repeats)
         bench_run(folder, 100_000 if arguments.quick else 1_000_000, repeats)
 
 

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.comparison.fusion_suggest import suggest_for_fusion
 from corank.data import read_grades, read_runs
 from corank.data.io.runs import Runs
 from corank.models.fusion import Fusion, FusionDefinition
 from corank.models.fusion.judged import JudgedQueries
 from corank.models.fusion.lists import RetrievedLists
+from corank.models.fusion.suggest import suggest_for_fusion
 
 Floats = NDArray[np.float64]
 BUDGETS = (40, 80, 160, 320, 640)

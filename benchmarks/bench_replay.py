@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corank.clicks import PositionBias, estimate_from_clicks, replay
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 from corank.errors import InputError
 
 QUERIES, K, STOP = 20, 5, 0.6

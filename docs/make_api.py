@@ -26,7 +26,7 @@ SECTIONS = {
     ),
     "Measure and use": (
         "corank.metrics", "corank.comparison", "corank.metrics.bounds",
-        "corank.deploy.persist", "corank.deploy.export", "corank.deploy.export.fusion",
+        "corank.deploy.persist", "corank.deploy.export",
     ),
     "Read and write": ("corank.data", "corank_lab.records"),
     "Parts to build with": ("corank.base.kernels", "corank.base.pairs", "corank.base.solvers", "corank.errors"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from corank._version import __version__
 from corank.data.durable.atomic import explain_write_errors, require_place
-from corank.data.durable.json_lines import JsonLines, complete_lines
+from corank.data.durable.files import JsonLines, complete_lines
 from corank.errors import InputError
 
 

@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 
 from corank.clicks import click_pairs, estimate_from_clicks, position_bias
-from corank.data.io.click_files import COLUMNS, OPTIONAL, read_clicks, write_clicks
-from corank.data.io.click_log import ClickLog
-from corank.data.io.judgement_formats import click_judgements
+from corank.data.io.clicks import COLUMNS, OPTIONAL, ClickLog, read_clicks, write_clicks
 from corank.errors import InputError
 from fuzz.format import Format, Wrong
 from fuzz.mutations import HARD_NUMBERS, ODD_BYTES, mutate, mutate_json
@@ -153,20 +151,15 @@ class Ubi(Format):
 
 def write_again(path: Path, log: ClickLog) -> None:
     """Write a log and read it again."""
-    written = [path.with_name("again.csv"), path.with_name("again.jsonl")]
-    write_clicks(written[0], log, overwrite=True)
-    back = read_clicks(written[0])
+    written = path.with_name("again.csv")
+    write_clicks(written, log, overwrite=True)
+    back = read_clicks(written)
     for name in ARRAYS:
         ours, theirs = getattr(log, name), getattr(back, name)
         if (ours is None) != (theirs is None) or (ours is not None and not np.array_equal(ours, theirs)):
             raise Wrong(f"{name} of clicks written", f"{theirs} for {ours}")
     if [one.strip() for one in back.docids] != [one.strip() for one in log.docids]:
         raise Wrong("documents of clicks written", f"{back.docids} for {log.docids}")
-    if _or_none(lambda: write_clicks(written[1], log, overwrite=True) or True):
-        ubi = read_clicks(written[1])
-        theirs, ours = (sorted(zip(one.position, one.clicked, strict=True)) for one in (ubi, log))
-        if theirs != ours:
-            raise Wrong("clicks written as UBI", f"{ubi} for {log}")
 
 
 def use_clicks(log: ClickLog) -> None:
@@ -176,9 +169,9 @@ def use_clicks(log: ClickLog) -> None:
     X = np.arange(2.0 * len(pairs)).reshape(-1, 2) % 5.0
     if (log.find(qid, docids) < 0).any():
         raise Wrong("rows of a log", "find misses rows of the log itself")
-    judged = _or_none(lambda: click_judgements(log))
-    if judged is not None and not (np.isfinite(judged.y).all() and (judged.y >= 0).all()):
-        raise Wrong("judgements of clicks", judged.y)
+    judged = _or_none(log.expected_clicks)
+    if judged is not None and not (np.isfinite(judged[2]).all() and (judged[2] >= 0).all()):
+        raise Wrong("judgements of clicks", judged[2])
     bias = _or_none(lambda: position_bias(log))
     if bias is not None and not np.isfinite(bias.examined).all():
         raise Wrong("position bias", bias)

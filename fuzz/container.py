@@ -10,9 +10,9 @@ from random import Random
 
 import zstandard
 
-from corank.data.io import compressed
+from corank.data.durable import compressed
+from corank.data.durable import text as texts
 from corank.data.io import letor_pieces as pieces
-from corank.data.io import text as texts
 from corank.data.io.letor_reader import read_letor
 from fuzz.format import Format, Unclear, tune
 from fuzz.letor import Letor, Way, check_text, make_text
@@ -48,7 +48,7 @@ class Container(Format):
         except Unclear:
             for module in (pieces, texts, compressed):
                 tune(module, PIECE=LONGEST)  # what is long is not cut into lines
-            tune(texts, HELD=LONGEST)
+            tune(texts, MAX_HELD_BYTES=LONGEST)
             path = folder / "0.txt"
             path.write_bytes(content)
             read_letor(path, n_jobs=1)

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.io.items import Items
+from corank.data import Items, csv_text
 from corank.errors import InputError
-from corank.models.gp.ep.process import Posterior
+from corank.models.gp.process import Posterior
 from corank_lab.database.backends import open_database
 from corank_lab.database.journal import parse_lines
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal
-from corank_lab.preferences.ranking import Ranking, agreement, write_ranking
+from corank_lab.preferences.model import ItemPosterior, Ranking, agreement
+from corank_lab.preferences.session import PreferenceFit
 from corank_lab.records.records import Records
 from corank_lab.records.writer import write_records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
@@ -202,7 +203,8 @@ def _export_items(answers: PreferenceAnswers, folder: Path) -> None:
     mean = np.zeros(n)
     for one in answers.pairwise:
         mean[one.better] += 1.0
-    ranking = Ranking.of(Posterior(mean, np.eye(n)))
-    write_ranking(folder / "out.csv", ITEMS, ranking, {"me": ranking}, overwrite=True)
+    posterior = Posterior(mean, np.eye(n))
+    learnt = ItemPosterior(posterior, 1.0, np.empty((0, 2), dtype=np.int64))
+    (folder / "out.csv").write_text(csv_text(PreferenceFit(1, learnt, Ranking.of(posterior), (), None).table(ITEMS)))
     agreement({"me": answers.pairwise, "you": answers.pairwise[:1]})
     answers.repeats, answers.repeatable, answers.asked, answers.last  # noqa: B018

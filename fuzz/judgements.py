@@ -13,8 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from corank.data.io.judgement_formats import write_judgements
-from corank.data.io.judgements import read_judgements
+from corank.data.io.judgements import read_judgements, write_judgements
 from corank.errors import InputError
 from corank_lab.grading.task import read_grading_task
 from fuzz.format import Format, Wrong

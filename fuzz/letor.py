@@ -13,12 +13,12 @@ from scipy import sparse
 
 import corank
 from corank.data.collection import Dataset
-from corank.data.io import compressed, text
+from corank.data.durable import compressed, text
 from corank.data.io import letor_pieces as pieces
 from corank.data.io.letor_reader import read_letor
-from corank.data.io.letor_writer import write_letor
 from corank.data.io.read import detect_format
 from corank.data.io.stores import open_store, store_letor
+from corank.data.io.write import write_letor
 from corank.errors import InputError
 from fuzz.format import Format, Wrong, tune
 from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
@@ -150,7 +150,7 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
     Returns: whether it was accepted.
     """
     tune(pieces, PIECE=way.piece)
-    tune(text, HELD=way.held, PIECE=way.chunk)
+    tune(text, MAX_HELD_BYTES=way.held, PIECE=way.chunk)
     tune(compressed, PIECE=way.chunk)
     parts = [content]
     if way.route == "two files" and 0 < (middle := content.find(b"\n", len(content) // 2) + 1) < len(content):

@@ -18,12 +18,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from corank.data.io.compressed import Budget, spending
+from corank.data.durable.compressed import Budget, spending
 from corank_lab.database.backends import open_database
 from corank_lab.database.database import Database
 from corank_lab.database.transfer import export_project
 from corank_lab.pages.app import KINDS, create_app
-from corank_lab.pages.imports import SAVED, make_project
+from corank_lab.pages.imports import SAVED, NewUpload, make_project
 from corank_lab.pages.uploads import UploadedFile
 from fuzz.format import Format, Wrong
 from fuzz.mutations import ODD_BYTES, mutate, mutate_json
@@ -76,7 +76,7 @@ class Projects(Format):
         try:
             with open_database(place) as store:
                 with spending(Budget(n_bytes=LIMIT, cells=LIMIT // 10, values=LIMIT // 10)):
-                    project = make_project(store, KINDS, SAVED, "", [UploadedFile("x.zip", content)], upload="x")
+                    project = make_project(store, KINDS, NewUpload("x", SAVED, "", [UploadedFile("x.zip", content)]))
                 for page, status in asyncio.run(_statuses(store, project.id)).items():
                     if status != 200 and not (
                         status in (404, 422) and "export" in page
@@ -94,7 +94,7 @@ class Projects(Format):
 def saved(kind: str) -> bytes:
     """Return a saved project with two answers."""
     with tempfile.TemporaryDirectory() as folder, open_database(Path(folder, "corank.db")) as store:
-        project = make_project(store, KINDS, kind, "", [UploadedFile(*FILES[kind])], upload="x")
+        project = make_project(store, KINDS, NewUpload("x", kind, "", [UploadedFile(*FILES[kind])]))
         workspace = KINDS[kind](store, project)
         workspace.refresh()
         for action in FORMS[kind]:

@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 
 import corank
-from corank.data.io.letor_writer import write_letor
 from corank.data.io.stores import open_store, write_store
+from corank.data.io.write import write_letor
 from corank.errors import InputError
 from fuzz.format import Format, Wrong, judge
 from fuzz.mutations import EDGE_INTEGERS, ODD_VALUES, damaged_numbers, mutate, mutate_json

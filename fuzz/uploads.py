@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 from random import Random
 
-from corank.data.io.compressed import Budget, spending
+from corank.data.durable.compressed import Budget, spending
 from corank_lab.pages.app import KINDS
 from corank_lab.pages.uploads import UploadedFile, file_name, sort_upload
 from fuzz.format import Format, Wrong

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.comparison.report import Report
-from corank.data.query_splits import QueryKFold
+from corank.data.splits import QueryKFold
 from corank.metrics.bounds import Bound, cv_bound, kpartite_interval, linear_class
 from corank.metrics.bounds.cross_validation import list_errors
 from corank.models.rls import RankRLS

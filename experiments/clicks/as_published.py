@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from corank.clicks import PairwiseEpsilonGreedy
 from corank.clicks.ranker import Session
-from corank.core.clicks.interleaving import assign_clicks
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, draw_clicks, list_ndcg
 from corank.core.clicks.updates import EPSILON_GREEDY, UpdateSettings
 from corank.core.jit import jit
@@ -26,6 +25,7 @@ from corank.core.random import alias_table, draw_alias, next_u64, random_below
 from corank.data.ranking import RankingData
 from experiments.clicks.dueling import MGD
 from experiments.clicks.dueling_kernels import show_duel
+from experiments.clicks.interleaving_kernels import assign_clicks
 
 Floats = NDArray[np.float64]
 

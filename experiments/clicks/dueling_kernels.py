@@ -3,7 +3,7 @@
 Dueling bandit gradient descent for linear rankers.
 
 For each list, directions u_j of length 1 are drawn. w and the candidates w + δ u_j each rank the rows, the rankings are
-interleaved (`corank.core.clicks.interleaving.interleave_probabilistic`), and
+interleaved (`experiments.clicks.interleaving_kernels.interleave_probabilistic`), and
 
     w ← w + η mean {u_j: E sign(clicks of candidate j − clicks of w) > 0}.
 
@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.clicks.interleaving import assign_clicks, expected_sign, interleave_probabilistic
 from corank.core.clicks.sessions import draw_clicks, list_ndcg
 from corank.core.clicks.updates import best_first, shuffle
 from corank.core.jit import jit
 from corank.core.random import random_below, random_uniform
 from corank.core.rows.access import dot
+from experiments.clicks.interleaving_kernels import assign_clicks, expected_sign, interleave_probabilistic
 
 
 class DuelSettings(NamedTuple):

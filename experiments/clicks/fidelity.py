@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from corank.clicks import CLICK_MODELS, CascadeClicks
 from corank.clicks.click_models import as_grades
-from corank.core.clicks import interleaving as kernels
-from corank.core.clicks.sessions import draw_clicks
+from corank.core.clicks.sessions import draw_clicks, interleave_team_draft
 from corank.core.jit import jit
 from corank.core.random import random_below, seed_state
 from corank.data.ranking import RankingData
 from corank.metrics import evaluate
 from corank.tables import ReportTable
+from experiments.clicks import interleaving_kernels as kernels
 from experiments.clicks.problem import USERS, K, part, seed_of, user_of
 from experiments.datasets.mq2008 import N_FOLDS
 from experiments.options import ExperimentOptions
@@ -85,7 +85,7 @@ def _compare(method, rankings, starts, grades, user, softmax, rngs, n, out):  # 
         ranks, left = np.empty_like(these), np.empty(last - first, dtype=np.bool_)
         kernels.invert(these, ranks)
         if method == TEAM_DRAFT:
-            kernels.interleave_team_draft(these, rngs[1], shown[:k], teams[:k])
+            interleave_team_draft(these, rngs[1], shown[:k], teams[:k])
         elif method == PROBABILISTIC:
             kernels.interleave_probabilistic(ranks, softmax, rngs[1], shown[:k], chances[:k], left)
         else:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import normalize
 
 import corank
 from corank.comparison.problem import comparable
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from experiments.datasets import jester, movielens
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import read_parts

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from corank.comparison.methods import METHODS, Settings
 from corank.comparison.problem import ComparisonProblem, InputRows, make_problem
-from corank.comparison.workers import part_of
+from corank.comparison.runner import part_of
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.metrics import evaluate
 from corank.metrics.conventions import find_convention

@@ -9,6 +9,7 @@ collection, from the other collections.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,8 +18,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.comparison.advice import LIKELY, MARGIN, Prior, recommend
 from corank.comparison.report import Report
-from corank.comparison.winner import LIKELY, MARGIN, Expectation, recommend
+from corank.data.durable.atomic import atomic_file
 from corank.tables import Cell, ReportTable
 from experiments.compare_advice.collections import COLLECTIONS
 from experiments.compare_advice.replay import CANDIDATES, METRIC, SIZES, replay
@@ -27,13 +29,16 @@ from experiments.options import ExperimentOptions
 Floats = NDArray[np.float64]
 
 DRAWS = 2
-LIMIT = 0.05
-"""Largest offset: what the mean of columns is worth depends on the columns, so that no prior should exclude it."""
-
 INFLATIONS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.01)
 _BOOTSTRAPS = 2000
-NEW = "corank compare"
+NEW, FIXED = "corank compare", "always the method that was best on the other collections"
+FEWER = (
+    CANDIDATES[:-1], ("columns", "rankrls", "lcra", "lightgbm"), ("columns", "rankrls", "lcra", "auto"),
+    ("lightgbm", "lightgbm-tuned", "auto"), ("rankrls", "rankrls-gaussian", "lightgbm-tuned"),
+)  # fmt: skip
+"""Candidates of users who leave some out."""
+RESULTS = "Results on remaining queries: what other collections say"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,65 +54,58 @@ class Draw:
         """Return what a choice costs."""
         return max(self.outside.values()) - self.outside[method]
 
+    def among(self, names: Sequence[str]) -> Draw:
+        """Return the draw of fewer candidates."""
+        return replace(self, inside={n: self.inside[n] for n in names}, outside={n: self.outside[n] for n in names})
 
-@dataclass(frozen=True)
-class Prior:
-    """What is learnt from collections: see `corank.comparison.winner`."""
 
-    offsets: Mapping[int, Mapping[str, float]]  # by number of queries and method
-    pseudo: float
-    spread: float
-    inflation: float = 1.0
+def without(draws: Sequence[Draw], *names: str) -> list[Draw]:
+    """Leave collections out."""
+    return [draw for draw in draws if draw.collection not in names]
 
-    def recommend(self, draw: Draw) -> tuple[str, str, Expectation]:
-        """Apply the rule of `corank compare`."""
-        return recommend(draw.inside, MARGIN, self.offsets.get(draw.n, {}), self.pseudo, self.spread, self.inflation)
+
+def results(draws: Sequence[Draw]) -> dict[tuple[str, int], Floats]:
+    """Return the results of all methods by collection and number of queries, averaged over draws."""
+    keys = dict.fromkeys((draw.collection, draw.n) for draw in draws)
+    return {
+        key: np.mean(
+            [[draw.outside[name] for name in CANDIDATES] for draw in draws if (draw.collection, draw.n) == key], axis=0
+        )
+        for key in keys
+    }
+
+
+def as_prior(draws: Sequence[Draw], inflation: float = 2.0) -> Prior:
+    """Return the results of other collections, and the spread of differences of learnt methods between queries."""
+    table, pairs = results(draws), list(combinations(CANDIDATES[1:], 2))
+    within = np.mean([np.var(d.inside[a] - d.inside[b], ddof=1) for d in draws for a, b in pairs])
+    sizes, values = np.array([float(n) for _, n in table]), np.round(list(table.values()), 4)
+    return Prior(CANDIDATES, sizes, values, round(float(np.sqrt(within)), 3), inflation)
 
 
 def learn(draws: Sequence[Draw]) -> Prior:
-    """
-    Learn what a rule assumes.
+    """Choose c by the likelihood of stated probabilities, each collection by the results of the others."""
+    parts = {name: as_prior(without(draws, name)) for name in dict.fromkeys(draw.collection for draw in draws)}
 
-    σ² is the variance of a difference of learnt methods between queries, τ² its variance between collections,
-    κ = σ²/τ², and c the factor with the highest likelihood of the stated probabilities.
-    """
-    learnt = CANDIDATES[1:]
-    offsets, between = {}, []
-    for n in sorted({draw.n for draw in draws}):
-        V = _differences(draws, n)
-        means = np.clip(np.median(V, axis=0), -LIMIT, LIMIT)
-        offsets[n] = dict(zip(CANDIDATES, means.tolist(), strict=True))
-        between += [np.var(V[:, a] - V[:, b], ddof=1) for a, b in combinations(range(1, len(CANDIDATES)), 2)]
-    within = np.mean([np.var(d.inside[a] - d.inside[b], ddof=1) for d in draws for a, b in combinations(learnt, 2)])
-    prior = Prior(offsets, round(float(within / np.mean(between)), 1), round(float(np.sqrt(within)), 3))
-
-    def likelihood(candidate: Prior) -> float:
-        p, held = stated(draws, lambda _: candidate)
+    def likelihood(inflation: float) -> float:
+        priors = {name: replace(prior, inflation=inflation) for name, prior in parts.items()}
+        p, held = stated(draws, priors)
         p = np.clip(p, 1e-3, 1.0 - 1e-3)
         return float(np.sum(np.where(held, np.log(p), np.log1p(-p))))
 
-    return max((replace(prior, inflation=c) for c in INFLATIONS), key=likelihood)
+    return as_prior(draws, max(INFLATIONS, key=likelihood))
 
 
-def stated(draws: Sequence[Draw], prior_of: Callable[[Draw], Prior]) -> tuple[Floats, NDArray[np.bool_]]:
+def stated(draws: Sequence[Draw], priors: Mapping[str, Prior]) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the probability that the recommended method is better than each other one, and whether it was."""
     p, held = [], []
     for draw in draws:
-        winner, _, expected = prior_of(draw).recommend(draw)
+        winner, _, expected = recommend(draw.inside, prior=priors[draw.collection])
         for rival in CANDIDATES:
             if rival != winner:
                 p.append(expected.p_above(winner, rival))
                 held.append(draw.outside[winner] > draw.outside[rival])
     return np.array(p), np.array(held)
-
-
-def _differences(draws: Sequence[Draw], n: int) -> Floats:
-    """Return the results on remaining queries minus the median of learnt methods, shape (n_collections, n_methods)."""
-    some = [draw for draw in draws if draw.n == n]
-    values = np.array([[draw.outside[name] for name in CANDIDATES] for draw in some])
-    values -= np.median(values[:, 1:], axis=1, keepdims=True)
-    names = list(dict.fromkeys(draw.collection for draw in some))
-    return np.array([values[[draw.collection == name for draw in some]].mean(axis=0) for name in names])
 
 
 def best_mean(draw: Draw) -> str:
@@ -124,9 +122,15 @@ def one_standard_error(draw: Draw) -> str:
 
 def cheaper_if_unsure(draw: Draw, prior: Prior) -> str:
     """Return the simplest method that the recommended one is not likely to beat, nor by more than the margin."""
-    winner, _, expected = prior.recommend(draw)
+    winner, _, expected = recommend(draw.inside, prior=prior)
     near = (name for name in CANDIDATES if expected.difference(winner, name) < MARGIN)
     return next(name for name in near if name == winner or expected.p_above(winner, name) < LIKELY)
+
+
+def best_of_others(draw: Draw, draws: Sequence[Draw]) -> str:
+    """Return the candidate with the best mean on other collections."""
+    others = np.mean(list(results(without(draws, draw.collection)).values()), axis=0)
+    return max(draw.outside, key=lambda name: float(others[CANDIDATES.index(name)]))
 
 
 def run(options: ExperimentOptions) -> Report:
@@ -148,35 +152,41 @@ def run(options: ExperimentOptions) -> Report:
                 if value is not None:
                     inside = {method: np.array(value[method]["inside"]) for method in CANDIDATES}
                     draws.append(Draw(name, n, inside, {method: value[method]["outside"] for method in CANDIDATES}))
-    return report(draws, sizes, n_draws)
+    everything = learn(draws)
+    with atomic_file(options.folder / "advice.json", overwrite=True) as scratch:
+        record = {**vars(everything), "sizes": everything.sizes.tolist(), "results": everything.results.tolist()}
+        scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return report(draws, sizes, n_draws, everything)
 
 
-def report(draws: Sequence[Draw], sizes: Sequence[int], n_draws: int) -> Report:
+def report(draws: Sequence[Draw], sizes: Sequence[int], n_draws: int, everything: Prior) -> Report:
     """Return the tables of all draws."""
     names = list(dict.fromkeys(draw.collection for draw in draws))
-    priors = {name: learn([draw for draw in draws if draw.collection != name]) for name in names}
+    priors = {name: learn(without(draws, name)) for name in names}
+    fixed = {draw.collection: best_of_others(draw, draws) for draw in draws}
     rules: dict[str, Callable[[Draw], str]] = {
-        NEW: lambda draw: priors[draw.collection].recommend(draw)[0],
+        NEW: lambda draw: recommend(draw.inside, prior=priors[draw.collection])[0],
         f"the simplest within {MARGIN:g}, not beaten with {LIKELY:g}": lambda draw: cheaper_if_unsure(
             draw, priors[draw.collection]
         ),
         "best mean": best_mean,
         "one standard error": one_standard_error,
+        FIXED: lambda draw: fixed[draw.collection],
         **{f"always {name}": partial(_named, name) for name in CANDIDATES},
     }
     regrets = {rule: np.array([draw.regret(choose(draw)) for draw in draws]) for rule, choose in rules.items()}
-    p, held = stated(draws, lambda draw: priors[draw.collection])
-    everything = learn(draws)
+    p, held = stated(draws, priors)
     return Report(
         "Advice of compare: what does its choice cost?",
         f"{METRIC}, {n_draws} draws of each size and collection; {len(CANDIDATES)} methods: {', '.join(CANDIDATES)}. "
         "Regret: the best of the fitted methods on the remaining queries minus the chosen one. What the rule assumes "
-        "is learnt from the other collections. Intervals (95 %) are bootstrapped over draws within collections.",
+        "is learnt from the other collections. Intervals (95 %) are bootstrapped over collections.",
         (
             _regret_table(draws, regrets, sizes),
+            _fewer_table(draws, priors),
             _collection_table(draws, regrets, names),
             _calibration_table(p, held),
-            _prior_table(everything, sizes),
+            _results_table(draws, everything),
         ),
         _findings(draws, regrets),
     )
@@ -193,11 +203,11 @@ def _mean(draws: Sequence[Draw], values: Floats) -> float:
 
 
 def _interval(draws: Sequence[Draw], values: Floats) -> tuple[float, float]:
-    """Return the bootstrap interval of the mean of collection means; draws are resampled within collections."""
+    """Return the bootstrap interval of the mean of collection means; collections are resampled."""
     rng, names = np.random.default_rng(0), dict.fromkeys(draw.collection for draw in draws)
-    parts = [values[[draw.collection == name for draw in draws]] for name in names]
-    means = [part[rng.integers(len(part), size=(_BOOTSTRAPS, len(part)))].mean(axis=1) for part in parts]
-    low, high = np.quantile(np.mean(means, axis=0), [0.025, 0.975])
+    means = np.array([values[[draw.collection == name for draw in draws]].mean() for name in names])
+    resampled = means[rng.integers(len(means), size=(_BOOTSTRAPS, len(means)))].mean(axis=1)
+    low, high = np.quantile(resampled, [0.025, 0.975])
     return float(low), float(high)
 
 
@@ -214,6 +224,23 @@ def _regret_table(draws: Sequence[Draw], regrets: Mapping[str, Floats], sizes: S
         rows.append((rule, *cells, _mean(draws, values), gap))
     columns = ("rule", *(f"{n} queries" for n in sizes), "all", f"minus {NEW}")
     return ReportTable("Mean regret, each collection by what the others say", columns, tuple(rows))
+
+
+def _fewer_table(draws: Sequence[Draw], priors: Mapping[str, Prior]) -> ReportTable:
+    rows: list[tuple[Cell, ...]] = []
+    for names in FEWER:
+        some = [draw.among(names) for draw in draws]
+        chosen = (
+            [recommend(draw.inside, prior=priors[draw.collection])[0] for draw in some],
+            [best_mean(draw) for draw in some],
+            [best_of_others(draw, draws) for draw in some],
+        )
+        means = [
+            _mean(some, np.array([draw.regret(name) for draw, name in zip(some, choices, strict=True)]))
+            for choices in chosen
+        ]
+        rows.append((", ".join(names), *means))
+    return ReportTable("Mean regret with fewer candidates", ("candidates", NEW, "best mean", FIXED), tuple(rows))
 
 
 def _collection_table(draws: Sequence[Draw], regrets: Mapping[str, Floats], names: Sequence[str]) -> ReportTable:
@@ -240,16 +267,15 @@ def _calibration_table(p: Floats, held: NDArray[np.bool_]) -> ReportTable:
     )  # fmt: skip
 
 
-def _prior_table(prior: Prior, sizes: Sequence[int]) -> ReportTable:
-    rows: tuple[tuple[Cell, ...], ...] = tuple((name, *(prior.offsets[n][name] for n in sizes)) for name in CANDIDATES)
-    note = (
-        f"κ = {prior.pseudo:g}, σ = {prior.spread:g}, c = {prior.inflation:g}; `corank.comparison.winner` holds these "
-        "figures."
+def _results_table(draws: Sequence[Draw], prior: Prior) -> ReportTable:
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, n, *values) for (name, n), values in zip(results(draws), prior.results.tolist(), strict=True)
     )
-    return ReportTable(
-        "What all collections say: result of each method minus the median of the learnt ones",
-        ("method", *(f"{n} queries" for n in sizes)), rows, note=note, formats=("", *("+.4f" for _ in sizes)),
-    )  # fmt: skip
+    note = (
+        f"σ = {prior.spread:g}, c = {prior.inflation:g}. These figures are "
+        "`src/corank/comparison/advice.json`, which the experiment writes beside its report."
+    )
+    return ReportTable(RESULTS, ("collection", "queries", *CANDIDATES), rows, note=note)
 
 
 def _findings(draws: Sequence[Draw], regrets: Mapping[str, Floats]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from corank.base import Calibrated, reliability_curve
 from corank.comparison.report import Report
 from corank.data.queries import Queries
-from corank.data.query_splits import QueryKFold
+from corank.data.splits import QueryKFold
 from corank.errors import import_extra
 from corank.metrics import evaluate
 from corank.models.lambdarank import LambdaRank

@@ -13,8 +13,8 @@ from importlib import resources
 from pathlib import Path
 
 from corank.data.durable.atomic import atomic_file
-from corank.data.io.compressed import SUFFIXES
-from corank.data.io.text import open_text
+from corank.data.durable.compressed import SUFFIXES
+from corank.data.durable.text import open_text
 from corank.errors import InputError, reason, suggest_names
 
 

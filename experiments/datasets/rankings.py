@@ -21,8 +21,8 @@ from scipy.sparse.linalg import svds
 from sklearn.feature_extraction.text import CountVectorizer
 
 from corank import make_ranking
+from corank.data.durable.text import open_text
 from corank.data.io.letor_reader import read_letor
-from corank.data.io.text import open_text
 from experiments.datasets import jester, movielens
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import read_parts

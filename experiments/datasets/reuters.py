@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.errors import InputError
 from experiments.datasets.catalog import dataset
 

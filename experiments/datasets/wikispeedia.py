@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.errors import InputError
 from experiments.datasets.catalog import dataset
 

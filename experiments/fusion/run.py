@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank import Fusion, RankRLS
-from corank.comparison.fusion_report import report_fusion, shares
 from corank.comparison.report import Report
 from corank.data.io.runs import Runs
 from corank.models.fusion import FusionDefinition
@@ -29,6 +28,7 @@ from corank.models.fusion.candidates import shared_documents
 from corank.models.fusion.fusion import PRIOR, p_better
 from corank.models.fusion.lists import RetrievedLists
 from corank.models.fusion.posterior import Evidence
+from corank.models.fusion.report import report_fusion, shares
 from corank.tables import Cell, ReportTable
 from experiments.fusion.problems import COLLECTIONS, NAMED, Floats, Problem, collection, runs_of, sets_of_runs
 from experiments.options import ExperimentOptions

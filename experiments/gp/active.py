@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from corank.base.kernels import GaussianKernel
 from corank.comparison.report import Report
 from corank.data.durable.atomic import atomic_file
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.errors import import_extra
 from corank.models.gp import PreferenceGP, gains
 from corank.tables import ReportTable

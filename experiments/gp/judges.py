@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.comparison.report import Report
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.metrics import wilcoxon
 from corank.models.gp import PreferenceGP, fit_judges
 from corank.tables import Cell, ReportTable

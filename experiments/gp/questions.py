@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.comparison.report import Report
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.models.gp import PreferenceGP, suggest_pairs
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 
 from corank.comparison.report import Report
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.metrics import wilcoxon
 from corank.models.gp import CollaborativeGP
 from corank.models.ratings import Collaborative, ItemMean

@@ -14,10 +14,10 @@ from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.base.kernels import as_kernel
-from corank.choices import Likelihood
 from corank.errors import UsageWarning
 from corank.models.gp import CollaborativeGP, OrdinalGP
 from corank.models.ratings import Collaborative, ItemMean
+from corank.parameters import Likelihood
 from experiments.gp_collaborative.problem import KERNELS, Movies
 
 Floats = NDArray[np.float64]

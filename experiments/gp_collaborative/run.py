@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.comparison.report import Report
-from corank.models.gp.collaborative.shared_prior import SharedPrior
-from corank.models.gp.collaborative.user_likelihoods import e_step
+from corank.models.gp import CollaborativeGP
+from corank.models.gp.shared_prior import initial
+from corank.models.gp.users import e_step
 from corank.tables import Cell, ReportTable
 from experiments.gp_collaborative.methods import CHEAP, METHODS, errors
 from experiments.gp_collaborative.problem import KERNELS, N_MOVIES, N_USERS, movies, training_movies
@@ -144,10 +145,8 @@ def _seconds(n_items: int, n_users: int) -> list[float]:
     ratings = sparse.csr_array((Y[seen], np.nonzero(seen)), shape=Y.shape)
     results = [float(seen.sum())]
     for likelihood in ("gaussian", "ordinal"):
-        options = SharedPrior(
-            likelihood, None, user_scales=True, free_thresholds=False, start="levels", max_iter=1, tol=0.0, n_jobs=None
-        )
-        population, model, encoded = options.initial(ratings, np.unique(ratings.data), np.eye(n_items))
+        gp = CollaborativeGP(likelihood)
+        population, model, encoded = initial(gp, ratings, np.unique(ratings.data), np.eye(n_items))
         last, _ = e_step(model, population, encoded, None, None)
         began = time.process_time()
         _, totals = e_step(model, population, encoded, last, None)

@@ -11,8 +11,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeCV
 from sklearn.model_selection import StratifiedKFold
 
-from corank.choices import Likelihood
 from corank.models.gp import OrdinalGP
+from corank.parameters import Likelihood
 
 Floats = NDArray[np.float64]
 Guess = tuple[Floats, Floats]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.comparison.report import Report
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.gp_ordinal.methods import METHODS

@@ -25,6 +25,9 @@ from experiments.label_ranking.sets import LabelData
 from experiments.options import ExperimentOptions
 
 N_FOLDS = 10
+"""Of sets and top lists."""
+
+N_RANKING_FOLDS = 5
 
 Measures = Mapping[str, Callable[[Floats, Floats], Floats]]
 Folds = dict[str, dict[str, list[float]]]
@@ -51,9 +54,9 @@ TOPS: Measures = {
 }
 
 
-def n_folds(options: ExperimentOptions) -> int:
-    """Return the number of folds."""
-    return 3 if options.quick else N_FOLDS
+def n_folds(options: ExperimentOptions, measures: Measures) -> int:
+    """Return the number of folds: rankings have many sets, and their p-values count the folds of all."""
+    return 3 if options.quick else N_RANKING_FOLDS if measures is RANKS else N_FOLDS
 
 
 def crossed(
@@ -70,23 +73,23 @@ def crossed(
     name, read: the set.
     methods, measures: what is tried, and how it is judged.
     """
-    folds, repeats, kept = n_folds(options), options.repeats or 1, list[LabelData]()
+    folds, repeats, loaded = n_folds(options, measures), options.repeats or 1, list[LabelData]()
     options.expect(len(methods) * folds * repeats)
-    found: Folds = {method: {measure: [] for measure in measures} for method in methods}
+    results: Folds = {method: {measure: [] for measure in measures} for method in methods}
     for method, learn in methods.items():
         for repeat in range(repeats):
             for fold in range(folds):
 
                 def trial(learn: Method = learn, repeat: int = repeat, fold: int = fold) -> dict[str, float] | None:
-                    if not kept:
-                        kept.append(read())
-                    return _trial(kept[0], learn, measures, options.seed + repeat, (folds, fold))
+                    if not loaded:
+                        loaded.append(read())
+                    return _trial(loaded[0], learn, measures, options.seed + repeat, (folds, fold))
 
                 key = {"experiment": "label-ranking", "set": name, "method": method, "repeat": repeat, "fold": fold}
                 values = options.result({**key, "folds": folds}, trial)
                 for measure in measures if values is not None else ():
-                    found[method][measure].append(values[measure])
-    return found
+                    results[method][measure].append(values[measure])
+    return results
 
 
 def _trial(

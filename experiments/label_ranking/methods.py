@@ -10,23 +10,27 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corank.base.transformers import Landmarks
-from corank.choices import Conversion, RankingLoss, Targets
 from corank.models.labels import (
     AutoLabelRanker,
     CalibratedLabelRanker,
+    ForestLabelRanker,
     LabelPreferences,
     NeighborLabelRanker,
     OnlineLabelRanker,
     PairwiseLabelRanker,
     hamming_loss,
     kendall_distance,
+    kendall_tau,
     top_positions,
 )
+from corank.models.labels.online import RankingLoss
 from corank.models.labels.ranker import ranking
+from corank.parameters import Conversion, Targets
 
 Floats = NDArray[np.float64]
 
@@ -36,15 +40,17 @@ ALPHAS = (0.01, 0.1, 1.0)
 HELD_OUT = 4
 """A quarter of the training rows chooses among them."""
 
-# most rows that a kernel perceptron or a forest of positions is trained on
-FEW_ROWS = 5000
+# most rows that a kernel perceptron is trained on
+MAX_KERNEL_ROWS = 3000
+# numbers of neighbours that scikit-learn's are chosen from, on a quarter of the training rows
+NEIGHBOURS = (1, 3, 5, 10, 20, 40)
 
 Method = Callable[[Floats, Floats, Floats, int], Floats | None]
 
 
 def _online(average: bool, kernel: Any = None) -> Method:
     def run(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats | None:
-        if kernel is not None and len(X) > FEW_ROWS:
+        if kernel is not None and len(X) > MAX_KERNEL_ROWS:
             return None
         ranker = OnlineLabelRanker("kendall", "ranks", kernel, average=average, random_state=seed)
         return _utilities(make_pipeline(StandardScaler(), ranker).fit(X, y), Z)
@@ -68,6 +74,10 @@ def _neighbours(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
     return NeighborLabelRanker(targets="ranks").fit(X, y).utilities(Z)
 
 
+def _forest(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
+    return ForestLabelRanker(targets="ranks", random_state=seed).fit(X, y).utilities(Z)
+
+
 def _pairwise(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
     return PairwiseLabelRanker(targets="ranks").fit(X, y).utilities(Z)
 
@@ -84,31 +94,52 @@ def _ridge(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
     return -np.asarray(make_pipeline(StandardScaler(), Ridge()).fit(X, y).predict(Z))
 
 
-def _forest(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats | None:
-    if len(X) > FEW_ROWS:
-        return None
+def _random_forest(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
     return -np.asarray(RandomForestRegressor(100, min_samples_leaf=2, random_state=seed).fit(X, y).predict(Z))
+
+
+def _nearest(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
+    def fitted(k: float, X: Floats, y: Floats) -> Any:
+        return make_pipeline(StandardScaler(), KNeighborsRegressor(min(int(k), len(X)), weights="distance")).fit(X, y)
+
+    held = np.random.default_rng(seed).permutation(len(X)) % HELD_OUT == 0
+
+    def tau(k: float) -> float:
+        return float(np.nanmean(kendall_tau(y[held], fitted(k, X[~held], y[~held]).predict(X[held]))))
+
+    return -np.asarray(fitted(max(NEIGHBOURS, key=tau), X, y).predict(Z))
 
 
 def _utilities(model: Any, Z: Floats) -> Floats:
     return np.asarray(model[-1].utilities(model[:-1].transform(Z)))
 
 
-RANKING: dict[str, Method] = {
-    "constant": _constant,
-    "ridge of positions": _ridge,
-    "forest of positions": _forest,
-    "online, last": _online(False),
-    "online, averaged": _online(True),
-    "online, kernel": _online(True, "gaussian"),
-    "batch, adjacent": _batch("adjacent"),
-    "batch, all": _batch("all"),
-    "batch, landmarks": _landmarks,
+CANDIDATES: dict[str, Method] = {
+    "batch": _batch("all"),
+    "online": _online(True),
     "pairwise": _pairwise,
     "neighbours": _neighbours,
+    "forest": _forest,
+}
+"""The methods that `AutoLabelRanker` averages."""
+
+RANKING: dict[str, Method] = {
+    "constant": _constant,
+    "ridge": _ridge,
+    "kNN": _nearest,
+    "random forest": _random_forest,
+    **CANDIDATES,
     "automatic": _automatic,
 }
-"""From positions of labels; None where a method would take too long."""
+"""From positions of labels: scikit-learn's regressions of positions, and corank's rankers."""
+
+VARIANTS: dict[str, Method] = {
+    "online, last": _online(False),
+    "online, kernel": _online(True, "gaussian"),
+    "batch, adjacent": _batch("adjacent"),
+    "batch, landmarks": _landmarks,
+}
+"""What was left out of the defaults; None where a method would take too long."""
 
 
 def _calibrated(targets: Targets, ranker: type[Any] = CalibratedLabelRanker, **how: Any) -> Method:
@@ -124,8 +155,8 @@ def _calibrated(targets: Targets, ranker: type[Any] = CalibratedLabelRanker, **h
 def _one_vs_rest(targets: str) -> Method:
     def fitted(alpha: float, X: Floats, y: Floats) -> Any:
         # its penalty is added to the sum over rows with columns of deviation 1
-        one = LogisticRegression(C=1.0 / (alpha * X.shape[1]), max_iter=1000)
-        return make_pipeline(StandardScaler(), OneVsRestClassifier(one)).fit(X, (y > 0).astype(int))
+        of_label = LogisticRegression(C=1.0 / (alpha * X.shape[1]), max_iter=1000)
+        return make_pipeline(StandardScaler(), OneVsRestClassifier(of_label)).fit(X, (y > 0).astype(int))
 
     def run(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
         return np.asarray(_tuned(fitted, X, y, targets, seed).decision_function(Z))
@@ -140,10 +171,10 @@ def _uncalibrated(targets: str, cut: str) -> Method:
         order = top_positions(y) if targets == "top" else -y
         model = CalibratedLabelRanker(alpha=_penalty(alpha, X)).fit(X, LabelPreferences.from_ranks(order))
         u = model.utilities(X)
-        found = max(np.quantile(u, np.linspace(0.01, 0.99, 99)), key=lambda t: -_cost(targets, y, u - t))
+        threshold = max(np.quantile(u, np.linspace(0.01, 0.99, 99)), key=lambda t: -_cost(targets, y, u - t))
         if cut == "number":
-            found = max(range(y.shape[1] + 1), key=lambda k: -_cost(targets, y, _first(u, k)))
-        return _Cut(model, found, cut)
+            threshold = max(range(y.shape[1] + 1), key=lambda k: -_cost(targets, y, _first(u, k)))
+        return _Cut(model, threshold, cut)
 
     def run(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
         return np.asarray(_tuned(fitted, X, y, targets, seed).decision_function(Z))
@@ -154,12 +185,12 @@ def _uncalibrated(targets: str, cut: str) -> Method:
 class _Cut:
     """An order of labels with a cut: utilities above 0 are those above it."""
 
-    def __init__(self, model: CalibratedLabelRanker, found: float, cut: str) -> None:
-        self.model, self.found, self.cut = model, found, cut
+    def __init__(self, model: CalibratedLabelRanker, threshold: float, cut: str) -> None:
+        self.model, self.threshold, self.cut = model, threshold, cut
 
     def decision_function(self, X: Floats) -> Floats:
         u = self.model.utilities(X)
-        return u - self.found if self.cut == "utility" else _first(u, int(self.found))
+        return u - self.threshold if self.cut == "utility" else _first(u, int(self.threshold))
 
 
 def _first(u: Floats, k: int) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.errors import InputError
 from experiments.datasets.catalog import dataset
 
@@ -33,6 +33,10 @@ class LabelData:
     y: Floats
 
 
+MAX_ROWS = 5000
+"""Of a larger set of rankings, a random sample of this many rows is used."""
+
+
 def read_rankings(name: str) -> LabelData:
     """
     Read a set of the label ranking benchmark of Cheng, Hühn and Hüllermeier.
@@ -46,6 +50,8 @@ def read_rankings(name: str) -> LabelData:
     table = np.loadtxt(io.BytesIO(body), delimiter=",", ndmin=2)
     if table.shape != (n, d + k):
         raise InputError(f"{path} has shape {table.shape}, not the {n} rows of {d} + {k} that it says; get it again.")
+    if n > MAX_ROWS:
+        table = table[np.sort(np.random.default_rng(0).permutation(n)[:MAX_ROWS])]
     return LabelData(table[:, :d], table[:, d:])
 
 

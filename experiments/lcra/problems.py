@@ -16,9 +16,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank.base.transformers import QueryScaler
 from corank.data.io.letor_reader import read_letor
-from corank.data.query_splits import QueryShuffleSplit
 from corank.data.ranking import RankingData
-from corank.data.splits import mask_scores
+from corank.data.splits import QueryShuffleSplit, mask_scores
 from corank.data.synthetic import make_ranking
 from corank_lab.records.records import read_records
 from experiments.datasets.catalog import dataset

@@ -18,7 +18,7 @@ from scipy import optimize, stats
 
 from corank import Leaderboard
 from corank.comparison.report import Report
-from corank.data import Votes, csv_rows, read_utf8, read_votes
+from corank.data import Votes, read_table, read_votes
 from corank.models.votes.laplace import log_probabilities
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
@@ -43,8 +43,8 @@ def arena(name: str) -> Votes:
     votes = read_votes(path)
     votes = votes.on(sorted(votes.items))
     # votes in the order of their ids as text, so that all files have the same order
-    _, rows = csv_rows(read_utf8(path), str(path))
-    votes = part_of(votes, np.array(sorted(range(len(rows)), key=lambda row: str(rows[row][1]["num"]))))
+    numbers = read_table(path).texts("num")
+    votes = part_of(votes, np.array(sorted(range(len(numbers)), key=numbers.__getitem__)))
     if change == "shuffled":  # a useless judge
         items = np.random.default_rng(0).permutation(len(votes.items))
         votes = replace(votes, first=items[votes.first], second=items[votes.second])

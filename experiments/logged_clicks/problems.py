@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 from corank.data.queries import Queries
 from corank.models.linear import SPD
 from experiments.datasets.mq2008 import folds, read_parts

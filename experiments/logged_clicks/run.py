@@ -15,7 +15,7 @@ from corank.base import ColumnMean
 from corank.base.base import Ranker
 from corank.clicks import PositionBias, click_pairs, estimate_from_clicks, position_bias
 from corank.comparison.report import Report
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 from corank.data.routing import predict_with_qid
 from corank.metrics import evaluate
 from corank.models.linear import SPD

@@ -14,7 +14,6 @@ from corank.base.kernels import as_kernel
 from corank.base.kernels.kernel import require_similarities
 from corank.base.kernels.views import View
 from corank.base.pairs.losses import query_factors
-from corank.choices import Fitting, QueryWeight
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries
@@ -22,7 +21,8 @@ from corank.errors import InputError
 from corank.memory import require_memory
 from corank.models.pursuit import RankingPursuit
 from corank.models.pursuit.path import as_n_terms
-from corank.parameters import check_values, rng_of
+from corank.models.pursuit.ranking_pursuit import Fitting
+from corank.parameters import QueryWeight, check_values, rng_of, rules_of
 from experiments.ranking_pursuit.many_kernels import BACK, BASIC, PRE, SmallProblems, pursue_many, score_many
 
 Floats = NDArray[np.float64]
@@ -162,7 +162,7 @@ def fit_many(
         "n_basis": n_basis, "kernel": kernel, "mix": mix, "fitting": fitting, "query_weight": query_weight,
         "fit_intercept": fit_intercept, "tol": tol, "random_state": random_state,
     }  # fmt: skip
-    check_values(values, RankingPursuit._rules)
+    check_values(values, rules_of(RankingPursuit))
     K = catalogue_gram(X, kernel, random_state)
     rows = as_items(items, len(K))
     if not len(rows):

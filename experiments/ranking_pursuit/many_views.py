@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base.pairs.losses import query_factors
-from corank.choices import QueryWeight, Residual
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.models.pursuit import CoRankingPursuit
+from corank.models.pursuit.co_ranking_pursuit import Residual
 from corank.models.pursuit.path import as_n_terms
-from corank.parameters import check_values
+from corank.parameters import QueryWeight, check_values, rules_of
 from experiments.ranking_pursuit.many import LEAST, Floats, as_items, catalogue_gram, scores_by_problem
 from experiments.ranking_pursuit.many_views_kernels import SmallTwoViewProblems, copursue_many, coscore_many
 
@@ -149,7 +149,7 @@ def fit_many_views(
         "n_basis": n_basis, "kernel": kernel, "coupling": coupling, "residual": residual, "query_weight": query_weight,
         "tol": tol, "random_state": random_state,
     }  # fmt: skip
-    check_values(values, CoRankingPursuit._rules)
+    check_values(values, rules_of(CoRankingPursuit))
     first = catalogue_gram(parts[0], kernel, random_state)
     grams = (first, first if parts[1] is parts[0] else catalogue_gram(parts[1], kernel, random_state))
     if len(grams[0]) != len(grams[1]):

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.choices import QueryWeight
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.models.ratings import Collaborative, ItemMean
+from corank.parameters import QueryWeight
 from experiments.ranking_pursuit.grams import Grams
 from experiments.ranking_pursuit.many import fit_many
 from experiments.ranking_pursuit.many_rankings import errors_many, score_alike, svm_path

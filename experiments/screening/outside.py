@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from corank.data.io.text import open_text
+from corank.data.durable.text import open_text
 from corank.errors import InputError
 
 KEYS = {"atd": "ATD", "wss95": "WSS@95", "recall10": "recall@10 %", "last": "last"}

@@ -19,7 +19,7 @@ from corank.tables import Cell, ReportTable
 from corank_lab.records.records import Records, read_records
 from corank_lab.screening import make_views
 from corank_lab.screening.model import ScreeningModel, choose_first
-from corank_lab.screening.prior import Prior
+from corank_lab.screening.prior import TRUST, Prior
 from corank_lab.screening.simulate import start_pair
 from corank_lab.screening.views import Views
 from experiments.datasets.catalog import dataset
@@ -64,7 +64,7 @@ def run(options: ExperimentOptions) -> Report:
 def _table(options: ExperimentOptions, title: str, names: tuple[str, ...]) -> ReportTable:
     results: dict[str, dict[str, dict[str, float]]] = {}
     for name in names:
-        key = {"experiment": "screening-prior", "review": name, "first": "in turn"}
+        key = {"experiment": "screening-prior", "review": name, "first": "in turn", "trust": TRUST}
         results[name] = options.result(key, lambda name=name: replay_review(name))  # type: ignore[misc]
     sources = list(dict.fromkeys(source for of_review in results.values() for source in of_review))
     rows: list[tuple[Cell, ...]] = []

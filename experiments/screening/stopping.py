@@ -10,7 +10,7 @@ topics of which one comes late, and relevant records that lie anywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -24,8 +24,8 @@ from corank_lab.screening import make_views
 from corank_lab.screening.model import ScreeningModel
 from corank_lab.screening.simulate import start_pair
 from corank_lab.screening.stopping.rates import RateModel
-from corank_lab.screening.stopping.rules import OTHERS, STOPPING_RULES, stopping_rule
-from corank_lab.screening.stopping.urns import p_by_betting, p_missed
+from corank_lab.screening.stopping.rules import DEFAULT_CONFIDENCE, OTHERS, STOPPING_RULES, stopping_rule
+from corank_lab.screening.stopping.urns import p_by_betting
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions
 from experiments.screening.order import CORANK, Collection, flags
@@ -47,15 +47,18 @@ SMALL = (*QUICK, "Nelson_2002", "CD009135", "CD010023", "Menon_2022")
 """Reviews of less than 1,000 records, of which some labels are made wrong."""
 TOGETHER, WRONG = "all of a kind as one", "one label in ten wrong"
 SIMULATED = ("many relevant records", "two topics", "a twentieth anywhere", "a tenth anywhere")
-N_SIMULATED, N_DRAWS = 12, 5
+N_SIMULATED, N_DRAWS = 12, 10
 """Simulated reviews of each kind, and orders drawn of each."""
 TARGET = 0.95
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 """Shares of screenings that the rule may take to follow no model."""
 ERRORS = (0.2, 0.1, 0.05, 0.02)
-DEFAULT = 0.2
-OLD = -1.0
-"""Stands in the place of a share for the rule before: confidence .95, and an urn test at 15/r, with r finds."""
+DEFAULT = round(1 - DEFAULT_CONFIDENCE, 12)
+WIDTHS = ((30, 1.0, 0.25), (10, 1.0, 0.1), (30, 1.5, 0.1))
+"""Values of enough, misfit and doubt that the intervals may have, from narrow to wide."""
+MIN_LOOKS, MAX_BINS = 20, 15
+REQUIRED = 0.95
+"""Coverage of the intervals, and share of the screenings that are to reach the target in every group of reviews."""
 
 Flags = NDArray[np.bool_]
 
@@ -66,12 +69,13 @@ class Look:
 
     read: float  # share of the records
     p: float  # of the test by betting
-    p_urn: float
     probability: float  # that the target is reached, by the model
-    finds: int
+    n: int  # number of records
+    n_relevant: int
     is_reached: bool
     recall: float
-    interval: tuple[float, float] | None  # at every tenth look, from the fifth find on
+    # one for each of `WIDTHS`, at every tenth look, from the fifth find on
+    intervals: list[tuple[float, float]]
 
 
 Trace = list[Look]
@@ -111,8 +115,8 @@ def run(options: ExperimentOptions) -> Report:
         rule: {key: _stop_of(options, rule, key, found) for key, found in orders.items()} for rule in STOPPING_RULES
     }
     tables = [
-        _rules(orders, stops), _curve(groups, tuple(kinds)), _choice(groups), _groups(groups), _intervals(groups),
-        _reviews(orders, stops),
+        _rules(orders, stops), _curve(groups, tuple(kinds)), _levels(groups), _choice(groups), _groups(groups),
+        _intervals(groups), _bins(groups), _reviews(orders, stops),
     ]  # fmt: skip
     return Report(
         "Stopping rules on 24 reviews",
@@ -229,17 +233,16 @@ def _traced(options: ExperimentOptions, group: str, orders: dict[tuple[str, int]
 
 def _trace(found: Flags) -> Trace:
     n, places, needed = len(found), np.flatnonzero(found) + 1, place_needed(found)
-    model = RateModel(n)
+    models = [RateModel(n, wide=(enough, misfit), doubt=doubt) for enough, misfit, doubt in WIDTHS]
     trace = []
     for number, read in enumerate(stopping_rule("agree", n, TARGET).looks):
         finds = places[places <= read].tolist()
-        estimate = model.estimate(finds, read, 1, TARGET) if number % 10 == 0 else None
+        estimates = [model.estimate(finds, read, 1, TARGET) for model in models if number % 10 == 0]
         trace.append(
             Look(
-                read / n, p_by_betting(finds, read, n, 1, TARGET), p_missed(finds, read, n, 1, TARGET),
-                model.probability(finds, read, 1, TARGET), len(finds),
-                bool(read >= needed), (1 + len(finds)) / (1 + len(places)),
-                None if estimate is None else (estimate.low, estimate.high),
+                read / n, p_by_betting(finds, read, n, 1, TARGET), models[0].probability(finds, read, 1, TARGET),
+                n, 1 + len(places), bool(read >= needed), (1 + len(finds)) / (1 + len(places)),
+                [(estimate.low, estimate.high) for estimate in estimates if estimate is not None],
             )
         )  # fmt: skip
     return trace
@@ -248,10 +251,7 @@ def _trace(found: Flags) -> Trace:
 def _stop(trace: Trace, error: float, share: float) -> tuple[float, bool]:
     """Share read when the default stops with an accepted error and a share, and whether the target is reached there."""
     for look in trace:
-        is_sure = (1 - share) * (1 - look.probability) <= error / 2 and share * look.p <= error / 2
-        if share == OLD:
-            is_sure = look.probability >= 0.95 and look.p_urn <= max(0.05, min(0.25, 15 / max(look.finds, 1)))
-        if is_sure:
+        if (1 - share) * (1 - look.probability) <= error / 2 and share * look.p <= error / 2:
             return look.read, look.is_reached
     return 1.0, True
 
@@ -299,7 +299,7 @@ def _choice(groups: Groups) -> ReportTable:
             right = [share for share, some in outcomes.items() if min(reached for _, reached, _ in some) >= 1 - error]
             chosen = min(right or SHARES[-1:], key=lambda share: np.mean([some[0] for some in outcomes[share]]))
             read, reached, worst = _outcome(reviews.values(), error, chosen)
-            rows.append((f"1 in {round(1 / error)}", group, len(reviews), chosen, reached, worst, read))
+            rows.append((_odds(error), group, len(reviews), chosen, reached, worst, read))
     columns = ("accepted error", "judged on", "reviews", "share chosen", "reached", "worst review", "read")
     return ReportTable(
         "Chosen on the other groups", columns, tuple(rows), digits=3,
@@ -312,43 +312,137 @@ def _curve(groups: Groups, kinds: Sequence[str]) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
     real, more = [traces for kind in kinds for traces in groups[kind].values()], [*groups][len(kinds) :]
     for error in ERRORS:
-        read, reached, worst = _outcome(real, error)
-        hard = [_outcome(groups[name].values(), error)[1] for name in more]
-        rows.append((f"1 in {round(1 / error)}", 1 - error, reached, worst, *hard, read))
+        read, reached, _ = _outcome(real, error)
+        outcomes = {name: _outcome(reviews.values(), error) for name, reviews in groups.items()}
+        worst = [min(outcome[place] for outcome in outcomes.values()) for place in (1, 2)]
+        rows.append((_odds(error), 1 - error, reached, *(outcomes[name][1] for name in more), *worst, read))
     return ReportTable(
         "Confidence against reading",
-        ("accepted error", "confidence", "reached", "worst review", *more, "read"),
-        tuple(rows), digits=3, note="The default rule; reached, worst review and read are those of the real reviews.",
+        ("accepted error", "confidence", "real reviews", *more, "worst group", "worst review", "read"),
+        tuple(rows), digits=3,
+        note="The default rule: share of the screenings that reach the target; worst review: of all groups. Read: of "
+        "the real reviews.",
+    )  # fmt: skip
+
+
+def _odds(error: float) -> str:
+    return f"1 in {round(1 / error)}"
+
+
+def _levels(groups: Groups) -> ReportTable:
+    rows: list[tuple[Cell, ...]] = []
+    for group, reviews in groups.items():
+        others = [some.values() for name, some in groups.items() if name != group]
+        right = (e for e in ERRORS if min(_outcome(some, e)[1] for some in others) >= REQUIRED)
+        chosen = next(right, ERRORS[-1])
+        read, reached, worst = _outcome(reviews.values(), chosen)
+        rows.append((group, _odds(chosen), reached, worst, read))
+    return ReportTable(
+        "The accepted error chosen on the other groups",
+        ("judged on", "chosen", "reached", "worst review", "read"), tuple(rows), digits=3,
+        note=f"The largest accepted error with which {REQUIRED:.0%} of the screenings of each other group reach the "
+        f"target. The default is {_odds(DEFAULT)}.",
     )  # fmt: skip
 
 
 def _groups(groups: Groups) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
     for name, reviews in groups.items():
-        now, old = _outcome(reviews.values(), DEFAULT), _outcome(reviews.values(), DEFAULT, OLD)
-        rows.append((name, len(reviews), now[1], now[2], now[0], old[1], old[2], old[0]))
+        outcomes = [_outcome(reviews.values(), error) for error in (DEFAULT, ERRORS[0])]
+        rows.append((name, len(reviews), *(value for read, *shares in outcomes for value in (*shares, read))))
     what = ("reached", "worst review", "read")
-    columns = ("group", "reviews", *what, *(f"before, {name}" for name in what))
-    return ReportTable("The default by group, and the rule before", columns, tuple(rows), digits=3)
+    columns = ("group", "reviews", *what, *(f"{_odds(ERRORS[0])}, {name}" for name in what))
+    return ReportTable("The default by group, and a larger accepted error", columns, tuple(rows), digits=3)
+
+
+def _covered(look: Look, width: int) -> bool:
+    low, high = look.intervals[width]
+    return low - 1e-9 <= look.recall <= high + 1e-9
+
+
+def _looks(groups: Groups) -> list[tuple[str, str, Look]]:
+    """Every look with an interval, with its group and its review."""
+    return [
+        (group, review, look)
+        for group, reviews in groups.items()
+        for review, traces in reviews.items()
+        for trace in traces
+        for look in trace
+        if look.intervals
+    ]
+
+
+BINS: dict[str, tuple[Callable[[Look], float], tuple[float, ...]]] = {
+    "share read": (lambda look: look.read, (0.15, 0.3, 0.5, 0.7)),
+    "records": (lambda look: look.n, (800, 2500)),
+    "relevant": (lambda look: look.n_relevant, (20, 60, 200)),
+    "prevalence": (lambda look: look.n_relevant / look.n, (0.01, 0.03, 0.1)),
+}
+"""What looks are divided by, and where."""
+
+
+def _binned(looks: Iterable[tuple[str, str, Look]]) -> dict[tuple[str, str], list[Look]]:
+    """Looks by what they are divided by and the bin: every quantity of `BINS`, and the group at each moment."""
+    result: dict[tuple[str, str], list[Look]] = {}
+    for group, _, look in looks:
+        for name, (value, edges) in BINS.items():
+            bounds = ("", *(f"{edge:g}" for edge in edges), "")
+            place = int(np.searchsorted(edges, value(look), side="right"))
+            span = f"{bounds[place] or 'less'} to {bounds[place + 1] or 'more'}"
+            result.setdefault((name, span), []).append(look)
+            if name == "share read":
+                result.setdefault((f"{name} × group", f"{span}, {group}"), []).append(look)
+    return result
 
 
 def _intervals(groups: Groups) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
-    for name, reviews in groups.items():
-        by_review: list[float] = []
-        misses: list[float] = []
-        for traces in reviews.values():
-            looks = [(look.recall, *look.interval) for trace in traces for look in trace if look.interval is not None]
-            by_review.append(
-                float(np.mean([low - 1e-9 <= recall <= high + 1e-9 for recall, low, high in looks] or [True]))
-            )
-            misses.append(float(np.mean([recall < low - 1e-9 for recall, low, _ in looks] or [False])))
-        rows.append((name, float(np.mean(by_review)), float(min(by_review)), float(np.mean(misses))))
-    columns = ("group", "covered", "worst review", "recall below the interval")
+    looks, default = _looks(groups), len(WIDTHS) - 1
+    for name in groups:
+        mine = [item for item in looks if item[0] == name]
+        bins = _binned(item for item in looks if item[0] != name)
+        large = [some for some in bins.values() if len(some) >= MIN_LOOKS]
+        right = (w for w in range(len(WIDTHS)) if min(_share(some, w) for some in large) >= REQUIRED)
+        chosen = next(right, default)
+        by_review = [_share([item[2] for item in mine if item[1] == review], default) for review in groups[name]]
+        spans = [(look.recall, *look.intervals[default]) for *_, look in mine]
+        misses = [recall < low - 1e-9 for recall, low, _ in spans] or [False]
+        width = [high - low for _, low, high in spans] or [0.0]
+        covered = [_share([look for *_, look in mine], number) for number in (default, chosen)]
+        means = covered[0], min(by_review), float(np.mean(misses)), float(np.mean(width))
+        rows.append((name, len(mine), *means, _width(chosen), covered[1]))
+    columns = (
+        "group", "looks", "covered", "worst review", "recall below the interval", "width", "chosen on the others",
+        "then covered",
+    )  # fmt: skip
     return ReportTable(
         "Intervals of the recall", columns, tuple(rows), digits=3,
-        note="Share of the looks, after every tenth of the records from the fifth find on, at which the 95 % "
-        "interval holds the recall. Means over reviews.",
+        note="Share of the looks, after every tenth of the records from the fifth find on, at which the 95 % interval "
+        f"holds the recall. Chosen on the others: the narrowest of three widths that covers {REQUIRED:.0%} in each "
+        f"bin of the other groups; the default is {_width(default)}.",
+    )  # fmt: skip
+
+
+def _width(number: int) -> str:
+    return " / ".join(f"{value:g}" for value in WIDTHS[number])
+
+
+def _share(looks: Sequence[Look], width: int) -> float:
+    """Share of the looks at which an interval holds the recall; 1 if there is none."""
+    return float(np.mean([_covered(look, width) for look in looks] or [True]))
+
+
+def _bins(groups: Groups) -> ReportTable:
+    rows: list[tuple[Cell, ...]] = []
+    for (name, span), looks in _binned(_looks(groups)).items():
+        if len(looks) >= MIN_LOOKS:
+            rows.append((name, span, len(looks), *(_share(looks, width) for width in range(len(WIDTHS)))))
+    rows.sort(key=lambda row: (row[-1], row[3]))
+    columns = ("bin of", "bin", "looks", *map(_width, range(len(WIDTHS))))
+    return ReportTable(
+        "Coverage of the intervals in bins, the worst first", columns, tuple(rows[:MAX_BINS]), digits=3,
+        note=f"Columns: the three widths (finds that count, misfit, p-value of the bets). Bins of {MIN_LOOKS} looks "
+        f"or more; the {MAX_BINS} worst of {len(rows)}.",
     )  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from corank.base.transformers import QueryScaler as QueryScaler
 from corank.clicks.pairwise import PDGD as PDGD
 from corank.comparison.study import compare as compare
 from corank.data.io.read import read as read
-from corank.data.query_splits import QueryKFold as QueryKFold
 from corank.data.ranking import RankingData as RankingData
+from corank.data.splits import QueryKFold as QueryKFold
 from corank.data.synthetic import make_ranking as make_ranking
 from corank.deploy.persist.files import load as load
 from corank.deploy.persist.files import save as save
@@ -30,9 +30,9 @@ from corank.metrics.significance import compare_runs as compare_runs
 from corank.models.auto.auto_ranker import AutoRanker as AutoRanker
 from corank.models.fusion.definition import load_fusion as load_fusion
 from corank.models.fusion.fusion import Fusion as Fusion
-from corank.models.gp.collaborative.collaborative_gp import CollaborativeGP as CollaborativeGP
-from corank.models.gp.ordinal.ordinal_gp import OrdinalGP as OrdinalGP
-from corank.models.gp.preference.preference_gp import PreferenceGP as PreferenceGP
+from corank.models.gp.collaborative_gp import CollaborativeGP as CollaborativeGP
+from corank.models.gp.ordinal_gp import OrdinalGP as OrdinalGP
+from corank.models.gp.preference_gp import PreferenceGP as PreferenceGP
 from corank.models.labels.auto import AutoLabelRanker as AutoLabelRanker
 from corank.models.labels.calibrated import CalibratedLabelRanker as CalibratedLabelRanker
 from corank.models.labels.online import OnlineLabelRanker as OnlineLabelRanker

@@ -35,6 +35,8 @@ _RENAMED = {
     "OnTop": "corank.base.ResidualRanker",
     "Smooth": "corank.base.NeighborSmoother",
     "Summary": "corank.models.PairSums",
+    "MEASURES": "corank.metrics.METRICS",
+    "Measure": "corank.metrics.Metric",
     "simulate": "corank.clicks.simulate_clicks",
     "summarise": "corank.deploy.pair_sums",
 }
@@ -42,21 +44,8 @@ _RENAMED = {
 NAMES = {name: f"{folder}.{name}" for folder, names in _FOLDERS.items() for name in names.split()} | _RENAMED
 """Names of ``import corank`` in 0.2, and what they are called now."""
 
-IN_FOLDERS = {
-    "corank.base.OnTop": _RENAMED["OnTop"],
-    "corank.base.Smooth": _RENAMED["Smooth"],
-    "corank.data.Collection": _RENAMED["Collection"],
-    "corank.clicks.simulate": _RENAMED["simulate"],
-    "corank.deploy.summarise": _RENAMED["summarise"],
-    "corank.deploy.distributed.summarise": _RENAMED["summarise"],
-    "corank.models.Summary": _RENAMED["Summary"],
-    "corank.models.rls.Summary": _RENAMED["Summary"],
-    "corank.metrics.MEASURES": "corank.metrics.METRICS",
-    "corank.metrics.Measure": "corank.metrics.Metric",
-}
-"""Names of folders that were changed."""
-
 _GONE = {
+    "INTERLEAVINGS Interleaving PairwisePreference Probabilistic": "use corank.clicks.TeamDraft",
     "DBGD MGD Duel": "it is in experiments/clicks of the repository; use corank.PDGD",
     "ManyCoPursuits ManyPursuits fit_many fit_many_views": "it is in experiments/ranking_pursuit of the repository",
     "Coefficient PathPoint QueryValue ReliabilityPoint TradeOffPoint": "use corank.explain, or corank card",
@@ -108,7 +97,7 @@ CONTAINERS = ("corank.evaluation", "corank.judging")
 def find(package: str, name: str) -> Any:
     """Return what ``package.name`` was in 0.2, with a warning; raise `AttributeError` if it is gone or never was."""
     old = f"{package}.{name}"
-    new = NAMES.get(name) if package == "corank" else IN_FOLDERS.get(old)
+    new = (NAMES if package == "corank" else _RENAMED).get(name)
     if new is not None:
         _warn(old, new)
         folder, _, current = new.rpartition(".")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,13 +12,13 @@ from corank.errors import InputError
 # share of the free memory that one step may take
 _SHARE = 0.9
 # smaller amounts are not checked, so that small problems read no files of the system
-_SMALL = 1 << 27
+_MIN_CHECKED = 1 << 27
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 def require_memory(n_rows: int, n_bytes: float, instead: str, what: str = "rows") -> None:
     """Raise `InputError` if arrays do not fit in free memory. Call it before the first of them is allocated."""
-    if n_bytes < _SMALL:
+    if n_bytes < _MIN_CHECKED:
         return
     free = free_memory()
     if free is not None and n_bytes > _SHARE * free:
@@ -40,9 +38,7 @@ def free_memory() -> float | None:
 
 
 def _of_system() -> float | None:
-    """Available memory; on systems without such a number, the memory of the machine."""
-    if sys.platform == "win32":
-        return _of_windows()
+    """Available memory; on systems without such a number and without psutil, the memory of the machine, if known."""
     fields = _fields(_PROC / "meminfo")
     if "MemAvailable:" in fields:
         return 1024.0 * fields["MemAvailable:"]
@@ -52,7 +48,7 @@ def _of_system() -> float | None:
         pass
     try:
         return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):
+    except (AttributeError, ValueError, OSError):
         return None
 
 
@@ -91,20 +87,6 @@ def _of_process() -> float | None:
     except (ImportError, OSError):
         return None
     return None if limit == resource.RLIM_INFINITY else limit - pages * resource.getpagesize()
-
-
-def _of_windows() -> float | None:
-    class Status(ctypes.Structure):
-        _fields_ = (
-            ("length", ctypes.c_ulong),
-            ("load", ctypes.c_ulong),
-            *((f"amount{i}", ctypes.c_ulonglong) for i in range(7)),
-        )
-
-    status = Status(length=ctypes.sizeof(Status))
-    # the amounts are total and available memory, page file, and address space
-    done = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
-    return float(status.amount1) if done else None
 
 
 def _fields(path: Path) -> dict[str, float]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -24,6 +26,15 @@ class Rule:
 
 
 Rules = Mapping[str, Rule]
+
+# values of parameters that several estimators share; their rules, and lists in docstrings, are derived from these types
+LossName = Literal["hinge", "logistic", "squared", "squared_hinge"]
+QueryWeight = Literal["pairs", "equal", "rows"]
+Missing = Literal["mean", "error"]
+Likelihood = Literal["ordinal", "gaussian"]
+Targets = Literal["auto", "classes", "relevant", "ranks", "top"]
+Conversion = Literal["all", "adjacent"]
+AboveZero = Literal["all", "lowest"]
 
 
 def number(low: float | None = None, high: float | None = None, *, inside: str = "[]") -> Rule:
@@ -92,6 +103,18 @@ n_jobs = (
 )
 
 
+@cache
+def rules_of(kind: Any) -> Rules:
+    """Return the rules of an estimator's parameters: those whose type lists their values, and those in `_rules`."""
+    hints: dict[str, Any] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        if "__init__" in vars(base):
+            with suppress(NameError):  # a type of a user's class that is imported for type checkers only
+                hints |= get_type_hints(base if "__dataclass_fields__" in vars(base) else base.__init__)
+    listed = {name: hints[name] for name in kind._get_param_names() if get_origin(hints.get(name)) is Literal}
+    return {**{name: one_of(*get_args(hint)) for name, hint in listed.items()}, **kind._rules}
+
+
 def check_values(values: Mapping[str, Any], rules: Rules) -> None:
     """Raise `InputError` for the first value that its rule does not allow."""
     for name, value in values.items():
@@ -104,3 +127,17 @@ def rng_of(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
     return np.random.default_rng(random_state)
+
+
+# strategies, and one line on each for the help of commands, which import no more than this module
+FUSION_STRATEGIES = {
+    "queries": "Whole queries on which plausible fusions differ most",
+    "sample": "Single documents, drawn in proportion to that difference",
+}
+"""Strategies of `corank.comparison.fusion_suggest`."""
+PAIR_STRATEGIES = {
+    "entropy": "Largest expected decrease of the entropy of f",
+    "bald": "Largest mutual information of the answer and f",
+    "random": "Random pairs",
+}
+"""Strategies of `corank.models.gp.preference.questions`."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from corank.console import printable
@@ -134,6 +136,21 @@ class ReportTable:
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows."""
         return self.html()
+
+
+def json_values(value: Any) -> Any:
+    """Return a value as JSON knows it: records and mappings become objects, NaN and infinity null, paths text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: json_values(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): json_values(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_values(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
 
 
 def escape_markdown(text: str) -> str:

@@ -57,6 +57,23 @@ def test_fields_take_keys_as_letters_and_enter_does_not_answer(server, owner):
     wait_for(owner, "excluded: no exposure")
 
 
+def test_prior_knowledge_is_given_before_the_first_record(server, owner, tmp_path):
+    old = tmp_path / "old.csv"
+    old.write_text("title,included\n" + "".join(f"{'Bees' if at % 2 else 'Ice'} {at},{at % 2}\n" for at in range(10)))
+    rows = (f"w{at},{'Bees and pollen' if at == 7 else 'Glacier'} {at},{0.9 if at == 7 else 0.1}" for at in range(12))
+    review = upload(owner, server.base, "screen", "works.csv", "id,title,llm\n" + "\n".join(rows) + "\n")
+    owner.goto(f"{review}/import")
+    owner.get_by_label("Criteria in words").fill("bees")
+    owner.get_by_label("Old reviews with labels").set_input_files(old)
+    owner.get_by_label("Column of probabilities").select_option("llm")
+    owner.get_by_label("1 in 10").check()
+    owner.get_by_role("button", name="Save").click()
+    wait_for(owner, "In use: old.csv: 10 judged records, 5 relevant")
+    assert owner.get_by_label("1 in 10").is_checked()
+    owner.get_by_role("link", name="Read the first record").click()
+    wait_for(owner, "Bees and pollen 7")
+
+
 def test_an_unread_record_is_found_and_read(server, owner):
     review = upload(owner, server.base, "screen", "bees.ris", bees(20))
     owner.goto(f"{review}/history")

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from corank.deploy.export.fusion import export_fusion
+from corank.deploy.export import export_fusion
 from corank.models.fusion import FusionDefinition, Term
 from engines.servers import fetch_packages
 

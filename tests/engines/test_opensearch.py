@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from corank.data import write_judgements
-from corank.deploy.export.fusion import FUSION_TARGETS, export_fusion
-from corank.deploy.export.fusion.export import expressible
+from corank.deploy.export import FUSION_TARGETS, export_fusion
+from corank.deploy.export.export import expressible
+from corank.deploy.export.targets.elasticsearch import rescoring_search
 from corank.metrics import ndcg
 from corank.metrics.agreement import read_judgements
 from corank.models.fusion import FusionDefinition, Term, load_fusion
@@ -96,6 +97,39 @@ def test_hybrid_query_ranks_as_the_fusion(tmp_path, opensearch, compare, kind):
         lists.append((definition.score(X), [fused[document] for document in documents]))
     # the last document of a list gets 0.001 instead of 0
     compare(opensearch.label, f"fusion, {kind}", lists, tolerance=2e-3 if "min-max" in kind else 2e-6)
+
+
+def test_two_rescorers_add_up_two_models(opensearch, compare):
+    """The search of a sum of two models; fields stand for the scores of the models, which need a plugin."""
+    rng, n, window = np.random.default_rng(5), 60, 40
+    scores = rng.gamma(2.0, size=(n, 2)).astype(np.float32).astype(np.float64) + 0.125
+    settings = {"number_of_shards": 1, "number_of_replicas": 0}
+    fields = {"text": {"type": "text"}, "linear": {"type": "float"}, "trees": {"type": "float"}}
+    opensearch.call("PUT", "/sums", {"settings": settings, "mappings": {"properties": fields}})
+    lines = []
+    for number, (linear, trees) in enumerate(scores.tolist()):
+        text = " ".join(["tea"] * int(rng.integers(1, 9)) + ["cup"])
+        lines += [{"index": {"_id": f"d{number}"}}, {"text": text, "linear": linear, "trees": trees}]
+    sent = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    assert not opensearch.call("POST", "/sums/_bulk?refresh=true", sent, lines=True)["errors"]
+    search = rescoring_search(["m_linear", "m_trees"])
+    match = {"match": {"text": "tea"}}
+    for rescorer in search["rescore"]:
+        name = rescorer["query"]["rescore_query"]["sltr"]["model"].removeprefix("m_")
+        field = {"field_value_factor": {"field": name}, "boost_mode": "replace", "query": {"match_all": {}}}
+        rescorer["query"]["rescore_query"] = {"function_score": field}
+        rescorer["window_size"] = window
+    body = {"size": n, "_source": False}
+    first = opensearch.call("POST", "/sums/_search", body | {"query": match})["hits"]["hits"]
+    answer = opensearch.call("POST", "/sums/_search", body | search | {"query": match})["hits"]["hits"]
+    inside = [int(hit["_id"][1:]) for hit in first[:window]]
+    result = {int(hit["_id"][1:]): hit["_score"] for hit in answer}
+    compare(
+        opensearch.label, "two rescorers", [(scores[inside].sum(axis=1), [result[i] for i in inside])], tolerance=1e-6
+    )
+    # documents beyond the window have no part of either model, and come last
+    assert {i for i, score in result.items() if score == 0.0} == set(range(n)) - set(inside)
+    assert [int(hit["_id"][1:]) for hit in answer][:window] == sorted(inside, key=lambda i: -result[i])
 
 
 def test_rank_eval_takes_the_request_and_agrees(tmp_path, opensearch):

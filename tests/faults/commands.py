@@ -50,9 +50,7 @@ def card(target: Path, version: int, overwrite: bool) -> None:
 
 def suggest(target: Path, version: int, overwrite: bool) -> None:
     model, rows = sources() / f"{version}" / "model.safetensors", sources() / f"{version}" / "train.txt"
-    form = ["--format", "csv"] if target.suffix == ".csv" else []
-    words = [*form, "--unjudged", -1, "--number", 6 + version, "-o", target]
-    say("suggest", model, rows, *words, overwrite=overwrite)
+    say("suggest", model, rows, "--unjudged", -1, "--number", 6 + version, "-o", target, overwrite=overwrite)
 
 
 def screen_export(target: Path, version: int, overwrite: bool) -> None:
@@ -119,8 +117,7 @@ COMMANDS = (
     Writer("rank --format trec", "rows.run", rank),
     Writer("evaluate --per-query", "queries.tsv", evaluate),
     Writer("card", "card.html", card, is_slow=True),
-    Writer("suggest", "next.txt", suggest),
-    Writer("suggest --format csv", "next.csv", suggest),
+    Writer("suggest", "next.csv", suggest),
     Writer("records to RIS", "records.ris", records),
     Writer("records to Excel", "records.xlsx", records),
     Writer("agreement", "contradictions.csv", agreement),

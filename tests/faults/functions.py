@@ -11,25 +11,22 @@ from msgspec import convert
 
 import corank
 from corank.comparison import Study
+from corank.comparison.outcomes import write as write_study_report
 from corank.comparison.report import Report
-from corank.comparison.study import keep_model, write_study
-from corank.comparison.study_report import write as write_study_report
-from corank.comparison.workers import TaskResult, write_result
-from corank.data.io.items import read_items
-from corank.data.io.judgement_formats import write_judgements
-from corank.data.io.judgements import JudgementList
+from corank.comparison.study import write_study
+from corank.data.io.judgements import write_judgements
 from corank.data.io.stores import store_letor
 from corank.data.io.trec import write_qrels, write_run
-from corank.data.io.write_frames import write_parquet
+from corank.data.io.write import write_parquet
+from corank.data.judges import JudgementList
 from corank.models.fusion import FusionDefinition
 from corank.tables import ReportTable
 from corank.text import Vectors, read_corpus, save_corpus
 from corank.text.vectors import write_vectors
-from corank_lab.api.history import write_ubi_events
+from corank_lab.api.history import export_log
 from corank_lab.api.log import EventLog
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
-from corank_lab.preferences.ranking import Ranking, write_ranking
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening.methods import ScreeningFacts
@@ -104,12 +101,6 @@ def screening_report(target: Path, version: int, overwrite: bool) -> None:
     write_screening_report(target, ScreeningFacts(counts), overwrite=overwrite)
 
 
-def ranking(target: Path, version: int, overwrite: bool) -> None:
-    items, _ = read_items(sources() / f"{version}" / "items.csv")
-    score = np.arange(len(items)) / 7
-    write_ranking(target, items, Ranking(np.argsort(-score), score, score, 0.1), {}, overwrite=overwrite)
-
-
 def corpus(target: Path, version: int, overwrite: bool) -> None:
     save_corpus(read_corpus(sources() / f"{version}" / "articles"), target, overwrite=overwrite)
 
@@ -133,8 +124,8 @@ def event_log(version: int) -> EventLog:
     return service.log
 
 
-def events_ubi(target: Path, version: int, overwrite: bool) -> None:
-    write_ubi_events(event_log(version), target, None, persons=False, overwrite=overwrite)
+def events_export(target: Path, version: int, overwrite: bool) -> None:
+    export_log(event_log(version), target, overwrite=overwrite)
 
 
 def recall_plot(target: Path, version: int, overwrite: bool) -> None:
@@ -142,16 +133,8 @@ def recall_plot(target: Path, version: int, overwrite: bool) -> None:
     plot_recall([ScreeningReplay(0, np.arange(10), found, 0.0, 5, 0.5)], target, overwrite=overwrite)
 
 
-def result(target: Path, version: int, overwrite: bool) -> None:
-    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0), target)
-
-
 def study(target: Path, version: int, overwrite: bool) -> None:
     write_study(some_study(version), target.parent)
-
-
-def study_model(target: Path, version: int, overwrite: bool) -> None:
-    keep_model(sources() / f"{version}.safetensors", target.parent)
 
 
 def study_report(target: Path, version: int, overwrite: bool) -> None:
@@ -199,23 +182,19 @@ FUNCTIONS = (
     Writer("write_qrels", "qrels.txt", qrels),
     Writer("write_judgements", "book.json", judgements),
     Writer("write_clicks", "clicks.csv", clicks),
-    Writer("write_clicks to UBI", "events.jsonl", clicks),
     Writer("write_records to CSV", "records.csv", records),
     Writer("write_records to RIS", "records.ris", records),
     Writer("report of a screening", "report", screening_report),
     Writer("write_records to Excel", "records.xlsx", records),
-    Writer("write_ranking", "ranking.csv", ranking),
     Writer("FusionDefinition.save", "fusion.json", fusion),
     Writer("write_vectors", "vectors.npz", vectors),
     Writer("save_corpus", "articles.index", corpus),
     Writer("store_letor", "rows.store", from_letor),
-    Writer("events export to UBI", "events.jsonl", events_ubi),
+    Writer("events export", "log", events_export),
     Writer("plot_recall", "recall.png", recall_plot, is_slow=True),
 )
 RESULTS = (
-    Writer("write_result", "fold.safetensors", result, replaces=True),
     Writer("write_study", "study.json", study, replaces=True),
-    Writer("keep_model", "model.safetensors", study_model, replaces=True),
     Writer("plots of experiments", "gains.png", gains_plot, replaces=True, is_slow=True),
 )
 EXPERIMENT = Writer("experiment", "results.jsonl", experiment, in_parts=True, replaces=True)

@@ -30,8 +30,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from corank.data.durable.atomic import folder_exists
-from corank.data.durable.scratch import _rename
+from corank.data.durable.atomic import _rename, folder_exists
 from faults.commands import COMMANDS
 from faults.functions import FUNCTIONS, IN_PARTS, RESULTS
 from faults.writers import Writer, tree

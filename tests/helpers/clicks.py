@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 
 
 def show(rng, r, theta, n_lists, order_of):

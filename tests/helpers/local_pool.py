@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from time import monotonic
 
 import joblib
 
-from corank.comparison.workers import PROBLEM, error_message, perform
+from corank.comparison.runner import PROBLEM, error_message, perform
 
 
 class LocalPool:
@@ -14,23 +15,20 @@ class LocalPool:
 
     done: list
 
-    def __init__(self, scratch, methods, settings, n):
-        self.problem, self.methods, self.settings = joblib.load(scratch / PROBLEM, mmap_mode="r"), methods, settings
+    def __init__(self, methods, settings, n, model):
+        self.methods, self.settings, self.model, self.scratch = methods, settings, model, Path()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
+    def close(self):
         pass
 
-    def run(self, tasks, on_done, is_wanted, deadline):
-        for task, path in tasks:
-            if (deadline is not None and monotonic() >= deadline) or not is_wanted(task):
-                continue
+    def run(self, tasks, deadline):
+        problem = joblib.load(self.scratch / PROBLEM, mmap_mode="r")
+        for task in tasks:
+            if deadline is not None and monotonic() >= deadline:
+                return
             try:
-                perform(self.problem, self.methods[task.method], self.settings, task, path)
-                error = ""
-            except Exception as problem:
-                error = error_message(problem)
+                result = perform(problem, self.methods[task.method], self.settings, task, self.model)
+            except Exception as error:
+                result = error_message(error)
             self.done.append(task)
-            on_done(task, error)
+            yield task, result

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from corank.text.tokens import split_words
+from corank.text.words import split_words
 from corank_lab.records.records import Records
 
 

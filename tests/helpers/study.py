@@ -73,7 +73,7 @@ def full_study(n_queries: int = 200, larger_is_better: bool = True) -> Study:
         outcomes=(*outcomes, cut, failed),
         tests=_tests(best, outcomes[1:]),
         curve=tuple(
-            CurvePoint(one.name, part, max(1, round(part * 0.8 * n_queries)), mean, mean - 0.02, mean + 0.02, 3)
+            CurvePoint(one.name, part, max(1, round(part * 0.8 * n_queries)), mean, mean - 0.02, mean + 0.02)
             for one in outcomes
             for part in FRACTIONS
             for mean in [one.evaluation[METRICS[0]].mean - 0.1 * (1 - part)]

@@ -101,7 +101,7 @@ def test_estimates_are_near_the_peak(monkeypatch, name):
     n, (n_queries, make) = 800, ESTIMATES[name]
     learn(lambda: make(60), 60, n_queries)
     estimates = []
-    monkeypatch.setattr(memory, "_SMALL", 0)
+    monkeypatch.setattr(memory, "_MIN_CHECKED", 0)
     monkeypatch.setattr(memory, "free_memory", lambda: np.inf)
     check = memory.require_memory
 

@@ -309,7 +309,7 @@ def test_coupling_makes_views_agree():
 
 def test_without_unscored_rows_coupling_has_no_effect_and_says_so():
     alone = CoRankRLS(2, coupling=0.0, alpha=0.04, random_state=0).fit(X, PROBLEM.y, qid=QID)
-    with pytest.warns(UsageWarning, match="coupling is 7, but no query holds two unjudged rows"):
+    with pytest.warns(UsageWarning, match="coupling is 7, but no query holds two"):
         coupled = CoRankRLS(2, coupling=7.0, alpha=0.04, random_state=0).fit(X, PROBLEM.y, qid=QID)
     close(alone.predict(X), coupled.predict(X))
     assert np.isnan(coupled.view_gap_)

@@ -13,9 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import corank
 from corank.base.transformers import QueryScaler
 from corank.data.queries import Queries
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
-from corank.data.splits import mask_scores
+from corank.data.splits import QueryKFold, mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.metrics import disagreement_error
@@ -95,7 +94,7 @@ def test_scores_of_any_size_give_the_same_order_or_one_sentence(make, scale):
     model, plain = make(), make().fit(X, Y, qid=QID).predict(X)
     with np.errstate(all="raise", under="ignore"):
         if model._learns_sizes:
-            with pytest.raises(InputError, match="too large or too small to be squared; multiply them by a power of"):
+            with pytest.raises(InputError, match="too large or too small to be squared"):
                 model.fit(X, scale * Y, qid=QID)
         else:
             model.fit(X, scale * Y, qid=QID)
@@ -122,7 +121,7 @@ def test_score_is_one_minus_disagreement(make):
 @every
 def test_dense_and_csr_give_one_model(make):
     if not make()._accepts_sparse:
-        with pytest.raises(InputError, match=r"X is sparse, but .* needs dense rows; pass X.toarray\(\)."):
+        with pytest.raises(InputError, match=r"X is sparse, but .* needs dense rows"):
             make().fit(sparse.csr_array(X), Y, qid=QID)
         return
     dense = make().fit(X, Y, qid=QID)

@@ -168,7 +168,7 @@ def test_column_names_are_remembered_and_checked(case):
 @with_columns
 def test_another_number_of_columns_is_refused(case):
     model = case.fit(case.make(), case.data[0])
-    with pytest.raises(ValueError, match=r"X has 7 features, but \w+ is expecting 20 features"):
+    with pytest.raises(ValueError, match="X has 7 features"):
         case.use(model, case.data[1])
 
 

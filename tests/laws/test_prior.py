@@ -16,9 +16,8 @@ from corank.base.pairs.losses import Loss
 from corank.base.search import QuerySearchCV
 from corank.base.transformers import QueryScaler
 from corank.clicks import OnlineRanker
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
-from corank.data.splits import mask_scores
+from corank.data.splits import QueryKFold, mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.metrics import evaluate
@@ -107,14 +106,12 @@ def test_order_of_rows_changes_nothing(make):
 def test_a_prior_is_wanted_by_predict_where_fit_had_one_and_only_there(make):
     model = make().fit(X, Y, qid=QID, prior=PRIOR)
     for ask in (model.predict, model.rank, lambda X: model.score(X, PROBLEM.y, qid=QID)):
-        with pytest.raises(InputError, match="fitted with a prior, but prior is missing; pass prior"):
+        with pytest.raises(InputError, match="fitted with a prior"):
             ask(X)
     assert model.score(X, PROBLEM.y, qid=QID, prior=PRIOR) > 0.6
     model.fit(X, Y, qid=QID)
     for ask in (model.predict, model.rank, lambda X, prior: model.score(X, PROBLEM.y, qid=QID, prior=prior)):
-        with pytest.raises(
-            InputError, match="prior was given, but this model was fitted without one; fit with a prior"
-        ):
+        with pytest.raises(InputError, match="prior was given"):
             ask(X, prior=PRIOR)
 
 

@@ -42,9 +42,9 @@ from corank.base.base import Ranker
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.data.inputs import as_numbers, as_scores
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
+from corank.data.splits import QueryKFold
 from corank.errors import InputError, import_extra
 from corank.fitted import Predictions, Relations, Shapes
 from corank.parameters import Rules, boolean, check_values, having, integer, is_integer, items, one_of
@@ -128,7 +128,6 @@ class Calibrated(Ranker):
     _learns_from_differences: bool = False
     _rules: ClassVar[Rules] = {
         "ranker": having("a corank ranker such as SPD()", "fit", "predict"),
-        "method": one_of("isotonic", "logistic"),
         "cv": integer(2) | having("a splitter", "split") | items,
         "verbose": boolean,
     }

@@ -38,7 +38,7 @@ from corank.data.ranking import RankingData
 from corank.data.rows import NamedRows, as_rows, columns_of, encode_like, require_columns
 from corank.errors import InputError, InputTypeError, warn
 from corank.fitted import Predictions, Relations, Shapes
-from corank.parameters import Rules, check_values
+from corank.parameters import Rules, check_values, rules_of
 
 COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
 """Fitted attributes that describe columns, as scikit-learn names them."""
@@ -113,7 +113,9 @@ class _ColumnNotes(BaseEstimator):
 
 def check_parameters(estimator: Estimator) -> None:
     """Raise `InputError` for the first parameter that is not allowed, or for parameters that contradict each other."""
-    check_values({name: getattr(estimator, name) for name in estimator._rules}, estimator._rules)
+    kind: Any = type(estimator)
+    rules = rules_of(kind)
+    check_values({name: getattr(estimator, name) for name in rules}, rules)
     estimator._check_combinations()
 
 
@@ -250,10 +252,6 @@ def _are_moderate(model: Any) -> bool:
     values = [getattr(model, name, ()) for name in _WEIGHTS]
     arrays = [part for value in values for part in (value if isinstance(value, list | tuple) else [value])]
     return all(np.isfinite(np.abs(part * MAX_VALUE).sum()) for part in arrays)
-
-
-MISSING = ("mean", "error")
-"""Values of the parameter."""
 
 
 def fill_problem(model: Any, data: RankingData, notes: dict[str, Any], continues: bool) -> RankingData:

@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import Any, TypeVar, get_args
 
-from corank.choices import AboveZero, Conversion, LossName, Missing, QueryWeight, Targets
+from corank.parameters import AboveZero, Conversion, LossName, Missing, QueryWeight, Targets
 
 
 def _listed(choices: Any) -> str:

@@ -18,7 +18,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base.base import Ranker
-from corank.base.contract import MISSING
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
 from corank.base.pairs import Laplacian
@@ -31,7 +30,7 @@ from corank.data.rows import with_names
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes, are_below
-from corank.parameters import Rules, having, is_integer, listing, none, one_of
+from corank.parameters import Missing, Rules, having, is_integer, listing, none, one_of
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +88,6 @@ class ColumnMean(Ranker):
         "columns": listing,
         "signs": listing | none,
         "method": one_of(*METHODS) | none,
-        "missing": one_of(*MISSING),
     }
 
     _shapes: ClassVar[Shapes] = {"columns_": ("columns",), "signs_": ("columns",)}
@@ -102,7 +100,7 @@ class ColumnMean(Ranker):
     scaler_: QueryScaler
 
     def __init__(
-        self, columns: Any, signs: Any = None, *, method: str | None = "zscore", missing: str = "mean"
+        self, columns: Any, signs: Any = None, *, method: str | None = "zscore", missing: Missing = "mean"
     ) -> None:
         self.columns = columns
         self.signs = signs

@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.base.contract import COLUMN_NOTES, Estimator, install
 from corank.base.solvers.choice import choose
-from corank.data.durable.regular import require_unchanged
+from corank.data.durable.files import require_unchanged
 from corank.data.queries import Queries, qid_of_index
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.data.rows import require_structure
+from corank.data.splits import QueryKFold
 from corank.errors import InputError
 from corank.metrics import Convention, scorer
 

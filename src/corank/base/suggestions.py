@@ -26,7 +26,6 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
-from corank.choices import ROW_STRATEGIES
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, transform_with_qid
@@ -263,8 +262,8 @@ def random(pool: Pool) -> Floats:
     return pool.rng.random(len(pool.y))
 
 
-STRATEGIES: dict[str, Strategy] = dict(zip(ROW_STRATEGIES, (uncertain, top, representative, random), strict=True))
-"""Strategies by name."""
+STRATEGIES: dict[str, Strategy] = {f.__name__: f for f in (uncertain, top, representative, random)}
+"""Strategies by name; the first sentence of each docstring is the help of `corank suggest`."""
 
 
 def find_strategy(strategy: Any) -> tuple[str, Strategy]:

@@ -27,7 +27,7 @@ from corank.data.rows import as_objects, as_rows, encode_categories, encode_like
 from corank.data.scoring import repeat_first
 from corank.errors import InputError, warn
 from corank.fitted import Relations, Shapes
-from corank.parameters import Rules, boolean, integer, kernel, listing, one_of, rng_of, seed, text
+from corank.parameters import Rules, boolean, integer, kernel, listing, rng_of, seed, text
 
 METHODS = {"minmax": MINMAX, "zscore": ZSCORE}
 
@@ -59,7 +59,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
-    _rules: ClassVar[Rules] = {"method": one_of(*METHODS)}
+    _rules: ClassVar[Rules] = {}
 
     _relations: ClassVar[Relations] = {
         "n_queries_ is set": lambda m: hasattr(m, "n_queries_"),

@@ -9,11 +9,14 @@ from corank.cli.commands import main as main
 from corank.cli.imports import import_scikit_learn as import_scikit_learn
 from corank.cli.learn.models import load_ranker as load_ranker
 from corank.cli.learn.models import preferred_layout as preferred_layout
+from corank.cli.options import Commands as Commands
 from corank.cli.options import Force as Force
 from corank.cli.options import Json as Json
 from corank.cli.options import KeepFormulas as KeepFormulas
 from corank.cli.options import Qid as Qid
 from corank.cli.options import Seed as Seed
+from corank.cli.options import Verb as Verb
+from corank.cli.options import VerbGroup as VerbGroup
 from corank.cli.options import list_choices as list_choices
 from corank.cli.output import emit as emit
 from corank.cli.output import make_console as make_console
@@ -22,8 +25,5 @@ from corank.cli.output import show as show
 from corank.cli.output import table_fields as table_fields
 from corank.cli.rows import FittedModel as FittedModel
 from corank.cli.rows import require_model_features as require_model_features
-from corank.cli.verbs import Commands as Commands
-from corank.cli.verbs import Verb as Verb
-from corank.cli.verbs import VerbGroup as VerbGroup
 
 __all__: list[str]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corank.cli.options import Force, Json, JudgedColumns, KeepFormulas
-from corank.cli.output import print_json, table_fields
+from corank.cli.output import emit, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,97 +42,77 @@ def agreement(
     force: Force = False,
 ) -> None:
     """Measure how far judges agree: Krippendorff's alpha, Cohen's kappa of each pair, and contradictory grades."""
-    from corank.cli.output import make_console, show
-    from corank.console import printable
-    from corank.data.io.compressed import require_text_place
-    from corank.data.io.table_text import write_rows
+    from corank.data.durable.compressed import require_text_place
+    from corank.data.io.tables import write_rows
     from corank.metrics.agreement import judge_agreement, read_judgements
 
     if columns.judges == "keep":
         raise InputError("--judges keep aggregates no grades; pass median, mean or majority.")
     if output is not None:
         require_text_place(output, overwrite=force)
-    matches = read_judgements(data, **columns.of_judgements())
+    listed = read_judgements(data, **columns.of_judgements())
     if gold is not None:
-        _against_gold(matches, read_judgements(gold).final(columns.judges), data.name, as_json)
+        _against_gold(listed, read_judgements(gold).final(columns.judges), data.name, as_json)
         return
     result = judge_agreement(
-        matches.y, None if columns.qid == "none" else matches.qid, matches.docids, matches.judges, rule=columns.judges
+        listed.y, None if columns.qid == "none" else listed.qid, listed.docids, listed.judges, rule=columns.judges
     )
+    table = result.contradictions
+    parts: list[ReportTable | str] = [_sentences(result, data), *_pairs(result)]
+    if list_all and result.n_contradictory:
+        parts.append(table)
+    elif result.n_contradictory and output is None:
+        parts.append(f"--list shows the {result.n_contradictory} documents with different grades.")
     if output is not None:
-        table = result.contradictions
         rows = [table.columns, *(table.texts(row) for row in table.rows)]
         write_rows(output, rows, overwrite=force, keep_formulas=keep_formulas)
-    if as_json:
-        contradictions = table_fields(result.contradictions) if list_all else None
-        print_json("agreement", {**_fields(result), "output": output, "contradictions": contradictions})
-        return
-    console = make_console()
-    typer.echo(printable(_sentences(result, data)))
-    if result.pairs:
-        show(_pairs(result), console)
-    if list_all and result.n_contradictory:
-        show(result.contradictions, console)
-    elif result.n_contradictory and output is None:
-        typer.echo(f"--list shows the {result.n_contradictory} documents with different grades.")
-    if output is not None:
-        typer.echo(f"wrote {output}: {result.n_contradictory} documents with different grades")
+        parts.append(f"wrote {output}: {result.n_contradictory} documents with different grades")
+    fields = {
+        "judges": result.judges, "n_documents": result.n_documents, "n_grades": result.n_grades,
+        "n_repeated": result.n_repeated, "n_contradictory": result.n_contradictory, "alpha": result.alpha,
+        "pairs": [pair._asdict() for pair in result.pairs], "output": output,
+        "contradictions": table_fields(table) if list_all else None,
+    }  # fmt: skip
+    emit(as_json, "agreement", fields, *parts)
 
 
-def _against_gold(found: JudgementList, gold: JudgementList, name: str, as_json: bool) -> None:
+def _against_gold(listed: JudgementList, gold: JudgementList, name: str, as_json: bool) -> None:
     """Print the agreement of each judge with gold grades."""
     import numpy as np
 
-    from corank.cli.output import make_console, show
-    from corank.console import printable
     from corank.metrics.agreement import agreement_with_gold
 
-    if found.qid is None or gold.qid is None:
+    if listed.qid is None or gold.qid is None:
         raise InputError("grades are compared by query and document; add a column of queries to both files.")
-    grades = dict(zip(zip(gold.qid, gold.docids, strict=True), gold.y.tolist(), strict=True))
-    truth = np.array([grades.get(key, np.nan) for key in zip(found.qid, found.docids, strict=True)])
-    who = np.full(len(found), name, dtype=object) if found.judges is None else found.judges
-    results = {
-        str(judge): agreement_with_gold(truth[who == judge], found.y[who == judge], found.qid[who == judge])
-        for judge in dict.fromkeys(who.tolist())
-    }
-    if as_json:
-        fields = {
-            judge: {**{key: value._asdict() if hasattr(value, "_asdict") else value
-                       for key, value in result._asdict().items()}, "confusion": table_fields(result.confusion)}
-            for judge, result in results.items()
-        }  # fmt: skip
-        print_json("agreement", {"gold": fields})
-        return
-    for judge, result in results.items():
-        typer.echo(
-            printable(f"{judge}: {result.n_documents} documents of {result.n_queries} queries with a gold grade")
-        )
-        show(result.confusion, make_console())
-        words = {"kappa": result.kappa, "weighted kappa": result.weighted, "alpha (ordinal)": result.alpha}
-        values = ", ".join(
-            f"{word} {item.value:.3f} ({item.low:.3f} to {item.high:.3f})" for word, item in words.items()
-        )
-        saved = (
-            "It reverses the order of gold grades; check whether its scale runs the other way."
-            if result.weighted.value < 0.0 and result.alpha.value < 0.0
-            else f"It explains {result.saved.value:.0%} of the variance of gold grades: what it saves in human grades "
-            "of single documents."
-            if result.saved.value == result.saved.value
-            else "All gold grades are equal, so that it is not known what it saves."
-        )
-        typer.echo(
-            f"{values}; mean grade {result.judge_mean.value:.2f}, gold {result.gold_mean.value:.2f}. {saved} "
-            "corank evaluate --gold says what it saves for a metric."
-        )
+    truth = gold.grades_of(listed.qid, listed.docids)
+    who = np.full(len(listed), name, dtype=object) if listed.judges is None else listed.judges
+    fields: dict[str, Any] = {}
+    parts: list[ReportTable | str] = []
+    for judge in dict.fromkeys(who.tolist()):
+        result = agreement_with_gold(truth[who == judge], listed.y[who == judge], listed.qid[who == judge])
+        values = {key: item._asdict() if hasattr(item, "_asdict") else item for key, item in result._asdict().items()}
+        fields[str(judge)] = values | {"confusion": table_fields(result.confusion)}
+        parts.append(f"{judge}: {result.n_documents} documents of {result.n_queries} queries with a gold grade")
+        parts += [result.confusion, _compared(result)]
+    emit(as_json, "agreement", {"gold": fields}, *parts)
 
 
-def _fields(result: JudgeAgreement) -> dict[str, object]:
-    return {
-        "judges": result.judges, "n_documents": result.n_documents, "n_grades": result.n_grades,
-        "n_repeated": result.n_repeated, "n_contradictory": result.n_contradictory, "alpha": result.alpha,
-        "pairs": [pair._asdict() for pair in result.pairs],
-    }  # fmt: skip
+def _compared(result: Any) -> str:
+    """Return how a judge agrees with gold grades, and what its grades save."""
+    words = {"kappa": result.kappa, "weighted kappa": result.weighted, "alpha (ordinal)": result.alpha}
+    values = ", ".join(f"{word} {item.value:.3f} ({item.low:.3f} to {item.high:.3f})" for word, item in words.items())
+    saved = (
+        "It reverses the order of gold grades; check whether its scale runs the other way."
+        if result.weighted.value < 0.0 and result.alpha.value < 0.0
+        else f"It explains {result.saved.value:.0%} of the variance of gold grades: what it saves in human grades "
+        "of single documents."
+        if result.saved.value == result.saved.value
+        else "All gold grades are equal, so that it is not known what it saves."
+    )
+    return (
+        f"{values}; mean grade {result.judge_mean.value:.2f}, gold {result.gold_mean.value:.2f}. {saved} "
+        "corank evaluate --gold says what it saves for a metric."
+    )
 
 
 def _sentences(result: JudgeAgreement, path: Path) -> str:
@@ -147,10 +127,10 @@ def _sentences(result: JudgeAgreement, path: Path) -> str:
     return f"{counts}\nKrippendorff's alpha: {', '.join(f'{item} {value:.3f}' for item, value in result.alpha.items())}"
 
 
-def _pairs(result: JudgeAgreement) -> ReportTable:
+def _pairs(result: JudgeAgreement) -> list[ReportTable]:
     from corank.tables import ReportTable
 
     rows = tuple(
         (pair.first, pair.second, pair.n_common, pair.n_equal / pair.n_common, pair.kappa) for pair in result.pairs
     )
-    return ReportTable("", ("judge", "judge", "documents", "equal", "Cohen's kappa"), rows, digits=3)
+    return [ReportTable("", ("judge", "judge", "documents", "equal", "Cohen's kappa"), rows, digits=3)] * bool(rows)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from corank.cli.options import Assignments, Force, Json, ModelOutput, Qid, Seed
-from corank.cli.output import print_json
+from corank.cli.output import emit
 
 if TYPE_CHECKING:
     from corank.clicks import ClickEstimate, PositionBias
     from corank.data.collection import Dataset
-    from corank.data.io.click_log import ClickLog
+    from corank.data.io.clicks import ClickLog
 
 
 def learn_clicks(
@@ -55,7 +55,7 @@ def learn_clicks(
     from corank.cli.learn.models import build_ranker, find_ranker, preferred_layout
     from corank.clicks import click_pairs
     from corank.data.durable.atomic import require_place
-    from corank.data.io.click_files import read_clicks
+    from corank.data.io.clicks import read_clicks
     from corank.data.io.read import read
     from corank.data.rows import with_names
     from corank.deploy.persist import save
@@ -77,7 +77,7 @@ def learn_clicks(
 
     estimate: OfflineEstimate | None = None
     if held_out > 0.0:
-        from corank.data.query_splits import QueryShuffleSplit
+        from corank.data.splits import QueryShuffleSplit
 
         split = QueryShuffleSplit(1, test_size=held_out, random_state=seed)
         train, test = next(split.split(data.X, qid=ids))
@@ -86,31 +86,28 @@ def learn_clicks(
         estimate = _estimate(clicks, scores, ids[test], documents[test], examination, clip)
     made, fitted = learn(np.arange(len(data.y)))
     save(fitted, output, overwrite=force)
-    if as_json:
-        examined = None if examination is None else examination.examined
-        fields = {
-            "output": output, "model": type(ranker).__name__, "n_clicks": made.n_clicks, "n_missing": made.n_missing,
-            "n_clipped": made.n_clipped, "n_lists": clicks.n_impressions, "n_pairs": len(made.pairs),
-            "examination": examined, "offline": estimate,
-        }  # fmt: skip
-        print_json("learn-clicks", fields)
-        return
+    fields = {
+        "output": output, "model": type(ranker).__name__, "n_clicks": made.n_clicks, "n_missing": made.n_missing,
+        "n_clipped": made.n_clipped, "n_lists": clicks.n_impressions, "n_pairs": len(made.pairs),
+        "examination": None if examination is None else examination.examined, "offline": estimate,
+    }  # fmt: skip
     missing = f" ({made.n_missing} on documents missing from {rows})" if made.n_missing else ""
-    typer.echo(
+    parts = [
         f"wrote {output}: {type(ranker).__name__} from {made.n_clicks} clicks{missing} on {clicks.n_impressions} "
         f"lists, {len(made.pairs)} pairs, {made.n_clipped} clicks clipped at {clip:g}"
-    )
+    ]
     if examination is not None:
         shown = [f"{item:.2f}" for item in examination.examined[:10]] + ["..."] * (len(examination.examined) > 10)
-        typer.echo(f"examination by position ({examination.method}): {' '.join(shown)}")
+        parts.append(f"examination by position ({examination.method}): {' '.join(shown)}")
     if estimate is not None:
         new = estimate.new
-        typer.echo(
+        parts.append(
             f"offline DCG@10 on held-out queries: {estimate.old:.4f} for the logged order, {new.value:.4f} for the new "
             f"order ({new.low:.4f} to {new.high:.4f}); {new.n_impressions} lists, {new.unseen:.0%} of rows never shown"
         )
     elif held_out > 0.0:
-        typer.echo("the log contains no held-out query, so there is no offline estimate")
+        parts.append("the log contains no held-out query, so there is no offline estimate")
+    emit(as_json, "learn-clicks", fields, *parts)
 
 
 def read_bias(name: str, clicks: ClickLog, data: Dataset) -> PositionBias | None:

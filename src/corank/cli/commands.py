@@ -29,10 +29,19 @@ from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
 from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
-from corank.cli.options import INTERRUPTED, OLD_OPTIONS, TERMINATED, with_options
+from corank.cli.options import (
+    INTERRUPTED,
+    OLD_OPTIONS,
+    TERMINATED,
+    Sections,
+    Verb,
+    VerbGroup,
+    all_verbs,
+    with_added,
+    with_options,
+)
 from corank.cli.search import index, learn_links, search
 from corank.cli.suggest import suggest
-from corank.cli.verbs import Sections, Verb, VerbGroup, all_verbs, with_added
 from corank.console import one_line, printable_streams
 from corank.errors import InputError, MissingExtra, reason, suggest_names
 

@@ -6,28 +6,30 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corank.cli.options import ColumnOptions, Data, Force, Json, JudgeColumn, Unjudged
-from corank.cli.output import emit
+from corank.cli.output import emit, note
 from corank.data.column_roles import JudgeRule
 from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.data.collection import Dataset
-    from corank.data.io.judgements import JudgementList
-    from corank.data.io.text import TextFile
+    from corank.data.durable.text import TextFile
+    from corank.data.judges import JudgementList
 
 TEXT = (".txt", ".letor", ".svm", ".dat")
 USUAL_FORMATS = {".csv": "table", ".tsv": "table", ".qrels": "qrels"}
 """Formats of judgements by the suffix of the target."""
+RESPONSES, CLICKS, JUDGEMENTS = "responses", "clicks", "judgements"
+"""Kinds of files that are not tables of rows."""
 
 
 def judgement_formats() -> str:
     """Return the names of the formats of judgements, for help."""
-    from corank.data.io.judgement_formats import JUDGEMENT_WRITERS
+    from corank.data.io.judgements import JUDGEMENT_WRITERS
 
     return ", ".join(JUDGEMENT_WRITERS)
 
@@ -78,25 +80,13 @@ def convert(
         ),
     ] = None,
     judge_column: JudgeColumn = None,
-    dtype: Annotated[
-        Literal["float32", "float64"] | None,
-        typer.Option(help="Type of X.  [default: float32 for text, else unchanged]", show_default=False),
-    ] = None,
-    layout: Annotated[
-        Literal["auto", "dense", "csr"],
-        typer.Option(help="Layout of X; auto chooses by density for text, else keeps it."),
-    ] = "auto",
-    n_features: Annotated[
-        int | None, typer.Option(help="Number of features of text.  [default: the largest id]", show_default=False)
-    ] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Convert rows between LETOR text, stores, Parquet and CSV, judgements among tools, and feature logs to rows."""
     from corank.cli.rows import read_rows
     from corank.console import printable_console
-    from corank.data.io.compressed import is_stream
-    from corank.data.io.judgements import RESPONSES, kind_of
+    from corank.data.durable.compressed import is_stream
     from corank.data.io.read import open_source
     from corank.data.io.stores import open_store, store_letor
     from corank.data.judges import merge_judges
@@ -117,15 +107,14 @@ def convert(
     else:
         _require_place(target, force)
         sources = [open_source(item) for item in source]
-        kind = _check(sources, target, unjudged, n_features)
-        form: dict[str, Any] = {"unjudged": unjudged, "layout": layout, "n_features": n_features}
+        kind = _check(sources, target, unjudged)
         # shown on a terminal only, and removed at the end
         with printable_console(err=True).status(f"converting to {target}"):
             if (kind, _target_kind(target), columns) == ("text", "store", ColumnOptions(judges="keep")):
-                store_letor(target, sources, overwrite=force, dtype=dtype or "float32", **form)
+                store_letor(target, sources, overwrite=force, unjudged=unjudged)
                 written = open_store(target)
             else:
-                written = read_rows(sources, columns, needs_labels=False, dtype=dtype, **form)
+                written = read_rows(sources, columns, needs_labels=False, unjudged=unjudged)
                 if judges is None and written.judges is not None:  # no format keeps the judges
                     written = merge_judges(written, "median", sources[0])
                 _write(target, written, unjudged, force)
@@ -144,9 +133,33 @@ def convert(
     emit(as_json, "convert", fields, sentence)
 
 
+def kind_of(path: Path) -> str | None:
+    """Return the kind of a file that is not a table of rows: answers of an engine, clicks, judgements; or None."""
+    from corank.data.durable.text import open_text
+    from corank.data.io.clicks import is_ubi
+    from corank.data.io.judgements import read_ranklib
+    from corank.data.io.search_responses import is_response
+    from corank.data.io.tables import JSON, at_path, json_values, read_utf8, suffix_of
+    from corank.data.io.trec import is_qrels
+
+    suffix = suffix_of(path)
+    if not path.is_file() or suffix in (".csv", ".tsv", ".parquet", ".store"):
+        return None
+    if suffix not in JSON:
+        words = open_text(path).first_line().split()  # without the comment
+        is_bare = len(words) == 2 and words[1].startswith(b"qid:")  # the first row has no features
+        return JUDGEMENTS if is_qrels(words) or (is_bare and read_ranklib(path)) else None
+    value = next((value for _, value in json_values(read_utf8(path), str(path))), None)
+    hits = at_path(value, "hits", "hits")
+    documents = [value, *(at_path(hit, "_source") for hit in (hits if isinstance(hits, list) else ())[:1])]
+    if any(map(is_ubi, documents)):
+        return CLICKS
+    return RESPONSES if is_response(value) and at_path(documents[-1], "judgmentRatings") is None else JUDGEMENTS
+
+
 def _target_kind(path: Path) -> str:
-    from corank.data.io.compressed import SUFFIXES, is_stream
-    from corank.data.io.table_text import suffix_of
+    from corank.data.durable.compressed import SUFFIXES, is_stream
+    from corank.data.io.tables import suffix_of
 
     suffix = suffix_of(path)
     if suffix in TEXT or is_stream(path):
@@ -163,20 +176,18 @@ def _target_kind(path: Path) -> str:
 
 def _require_place(target: Path, force: bool) -> None:
     from corank.data.durable.atomic import require_place
-    from corank.data.io.compressed import require_text_place
-    from corank.data.io.store_header import require_store_place
+    from corank.data.durable.compressed import require_text_place
+    from corank.data.io.stores import require_store_place
 
     require = {"store": require_store_place, "parquet": require_place}
     require.get(_target_kind(target), require_text_place)(target, overwrite=force)
 
 
-def _check(source: list[TextFile | Path], target: Path, unjudged: float | None, n_features: int | None) -> str:
+def _check(source: list[TextFile | Path], target: Path, unjudged: float | None) -> str:
     """Raise `InputError` for options that do not apply; return the format of the source."""
     from corank.data.io.read import common_format
 
     kind = common_format(source)
-    if n_features is not None and kind != "text":
-        raise InputError(f"--n-features applies to LETOR text, but the format of {source[0]} is {kind}; leave it out.")
     if unjudged is not None and kind == _target_kind(target) == "store":
         raise InputError(
             "--unjudged is a label of text or a table, but stores mark unjudged rows by NaN; leave it out."
@@ -185,16 +196,15 @@ def _check(source: list[TextFile | Path], target: Path, unjudged: float | None, 
 
 
 def _write(target: Path, rows: Dataset, unjudged: float | None, force: bool) -> None:
-    from corank.data.io.letor_writer import write_letor
     from corank.data.io.stores import write_store
-    from corank.data.io.write_frames import write_csv, write_parquet
+    from corank.data.io.write import write_csv, write_letor, write_parquet
 
-    writers = {"store": write_store, "parquet": write_parquet, "csv": write_csv}
+    writers: dict[str, Any] = {"store": write_store, "parquet": write_parquet, "csv": write_csv}
     if write := writers.get(_target_kind(target)):
         write(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
         return
     if rows.names is not None:
-        typer.echo(f"corank: the names of the features are not in {target}: LETOR text numbers them.", err=True)
+        note(f"the names of the features are not in {target}: LETOR text numbers them.")
     comments: Any = rows.comments
     if comments is None and rows.docids is not None:
         comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]
@@ -206,9 +216,9 @@ def _convert_judgements(
     as_json: bool, force: bool,
 ) -> None:  # fmt: skip
     """Convert judgements, or clicks to judgements."""
-    from corank.data.io.compressed import is_stream, require_text_place
-    from corank.data.io.judgement_formats import write_judgements
-    from corank.data.io.table_text import suffix_of
+    from corank.data.durable.compressed import is_stream, require_text_place
+    from corank.data.io.judgements import write_judgements
+    from corank.data.io.tables import suffix_of
 
     if len(sources) > 1:
         raise InputError(f"found {len(sources)} files of judgements; pass one.")
@@ -237,16 +247,16 @@ def _rule(columns: ColumnOptions) -> str:
 
 def _read(path: Path, options: JudgementOptions, columns: ColumnOptions) -> JudgementList:
     """Read judgements, or make them of clicks."""
-    from corank.data.io.click_files import read_ubi
-    from corank.data.io.judgement_formats import click_judgements
-    from corank.data.io.judgements import CLICKS, kind_of, read_judgements
+    from corank.data.io.clicks import read_clicks
+    from corank.data.io.judgements import decoded, read_judgements
+    from corank.data.judges import JudgementList
 
     if kind_of(path) == CLICKS:
-        said = f"{path} holds clicks; the grade of a document is its clicks over expected clicks."
-        typer.echo(f"corank: {said}", err=True)
-        return click_judgements(read_ubi(path))
+        note(f"{path} holds clicks; the grade of a document is its clicks over expected clicks.")
+        queries, documents, grades = read_clicks(path).expected_clicks()
+        return JudgementList(grades, queries, documents)
     result = read_judgements(path, **columns.of_judgements())
-    return result.decoded() if options.decode else result
+    return decoded(result) if options.decode else result
 
 
 def _rows_of_responses(
@@ -256,7 +266,7 @@ def _rows_of_responses(
     import numpy as np
 
     from corank.data.io.search_responses import as_collection, read_responses
-    from corank.data.io.table_text import read_words
+    from corank.data.io.tables import read_words
 
     if options.to is not None:
         raise InputError(f"{sources[0]} is an answer of a search engine, which has no judgements; leave out --to.")
@@ -280,7 +290,7 @@ def _rows_of_responses(
                 f"no document of {sources[0]} is judged in {options.judgements}; both must use the same names "
                 f"(found query {rows.qid[0]!r}, document {rows.docids[0]!r})."  # type: ignore[index]
             )
-        typer.echo(f"corank: {n_judged} of {len(y)} rows are judged; the others have no label.", err=True)
+        note(f"{n_judged} of {len(y)} rows are judged; the others have no label.")
         rows = replace(rows, y=y)
     _write(target, rows, None, force)
     return rows

@@ -12,15 +12,14 @@ import typer
 
 from corank.cli.imports import import_scikit_learn
 from corank.cli.options import ColumnOptions, Convention, Force, Json, ModelFile, Seed, Unjudged
-from corank.cli.output import emit
+from corank.cli.output import emit, note
 from corank.errors import InputError
 
 
 def targets() -> str:
     """Return the names of the targets of models and fusions, for help."""
     import_scikit_learn()
-    from corank.deploy.export import TARGETS
-    from corank.deploy.export.fusion import FUSION_TARGETS
+    from corank.deploy.export import FUSION_TARGETS, TARGETS
 
     return ", ".join(dict.fromkeys([*TARGETS, *FUSION_TARGETS]))
 
@@ -83,7 +82,7 @@ def export(
         inputs=[path for path in (model, verify, names) if path is not None],
     )  # fmt: skip
     for remark in done.remarks:
-        typer.echo(f"corank: {remark.replace('pass names.', 'rename them with --map.')}", err=True)
+        note(f"{remark.replace('pass names.', 'rename them with --map.')}")
     checked = None if done.verification is None else done.verification.fields()
     emit(
         as_json, "export", {"output": output, "files": [*done.paths], "to": to, "verification": checked},
@@ -110,7 +109,7 @@ def _export_fusion(
     path: Path, to: str, output: Path, name: str | None, size: int, dialect: str, nearest: bool, as_json: bool,
     force: bool,
 ) -> None:  # fmt: skip
-    from corank.deploy.export.fusion import export_fusion
+    from corank.deploy.export import export_fusion
     from corank.models.fusion import load_fusion
 
     try:
@@ -121,7 +120,7 @@ def _export_fusion(
     except InputError as error:
         raise InputError(str(error).replace("pass nearest", "pass --nearest")) from None
     for remark in done.remarks:
-        typer.echo(f"corank: {remark}", err=True)
+        note(f"{remark}")
     emit(
         as_json, "export", {"output": output, "files": [*done.paths], "to": to, "verification": None},
         f"wrote {', '.join(map(str, done.paths))}",
@@ -150,7 +149,7 @@ def _number(text: str | None) -> Any:
 
 def read_names(path: Path) -> dict[str, str]:
     """Read new names of features from a TOML file, old = "new"."""
-    from corank.data.io.table_text import read_utf8
+    from corank.data.io.tables import read_utf8
 
     try:
         result = tomllib.loads(read_utf8(path))

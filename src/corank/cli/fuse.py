@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from corank.cli.options import Force, Json, Judges, Seed
-from corank.cli.output import emit, print_json
+from corank.cli.output import emit, emit_rows, note
 from corank.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from corank.comparison.fusion_report import FusionReport
     from corank.data.io.runs import Runs
     from corank.data.io.trec import Qrels
     from corank.models.fusion import Fusion
+    from corank.models.fusion.report import FusionReport
+    from corank.tables import ReportTable
 
 RunFiles = Annotated[
     list[Path],
@@ -28,15 +28,6 @@ RunFiles = Annotated[
 QrelsFile = Annotated[
     Path | None, typer.Option(help="Judgements: table, TREC qrels, or .json of Quepid or an engine.", metavar="FILE")
 ]
-
-
-class UnjudgedRule(StrEnum):
-    """How documents without a grade are treated."""
-
-    auto = "auto"
-    missing = "missing"
-    irrelevant = "irrelevant"
-    pooled = "pooled"
 
 
 def fuse(
@@ -59,12 +50,9 @@ def fuse(
         ),
     ] = None,
     unjudged: Annotated[
-        UnjudgedRule,
+        Literal["auto", "missing", "irrelevant", "pooled"],
         typer.Option(help="Unjudged documents: left out, irrelevant, or as the pool says; auto chooses by the data."),
-    ] = UnjudgedRule.auto,
-    allow_negative: Annotated[
-        bool, typer.Option("--allow-negative", help="Allow negative weights, and print what they gain.")
-    ] = False,
+    ] = "auto",
     judges: Judges = "median",
     query_ids: Annotated[
         Path | None,
@@ -85,34 +73,28 @@ def fuse(
     if cheap:
         grades, more = _with_cheap(lists, grades, cheap, judges)
         notes += more
-    for note in notes:
-        _say(note, as_json)
     if len(lists.names) < 2:
         raise InputError(f"found one retriever, {lists.names[0]!r}; a fusion combines two or more, so pass their runs.")
     fields: dict[str, Any] = {"retrievers": lists.names, "n_queries": lists.n_queries, "notes": notes, "output": output}
+    parts: list[ReportTable | str] = []
+    remarks = list(notes)
     if grades is None:
         definition = FusionDefinition.rrf(lists.names, notes=("No judgements were given.",))
-        _say("no judgements were given (--qrels), so the fusion is RRF with equal weights", as_json)
-        report = None
+        remarks.append("no judgements were given (--qrels), so the fusion is RRF with equal weights")
     else:
-        _say(describe_grades(grades), as_json)
-        fusion, report, more = _learn(lists, grades, metric, pool, unjudged, allow_negative, seed)
+        fusion, report, more = _learn(lists, grades, metric, pool, unjudged, seed)
         definition = fusion.definition_
-        for note in more:
-            _say(note, as_json)
+        remarks += [describe_grades(grades), *more]
         fields |= {"judgements": describe_grades(grades), "notes": [*notes, *more], **report.fields()}
-    if not as_json and report is not None:
-        _show(report)
+        parts = [report.table(), *report.sentences(), report.weight_table()]
+    if not as_json:
+        for remark in remarks:
+            note(f"{remark}.")
     if output is not None:
         definition.save(output, overwrite=force)
     fields |= {"rule": definition.rule, "pool": definition.pool}
     wrote = f"wrote {output}: " if output is not None else ""
-    emit(as_json, "fuse", fields, f"{wrote}{definition.rule}, {len(lists.names)} retrievers")
-
-
-def _say(note: str, as_json: bool) -> None:
-    if not as_json:
-        typer.echo(f"corank: {note}.", err=True)
+    emit(as_json, "fuse", fields, *parts, f"{wrote}{definition.rule}, {len(lists.names)} retrievers")
 
 
 def _read(
@@ -120,10 +102,9 @@ def _read(
 ) -> tuple[Runs, Qrels | None, list[str]]:
     """Read runs and judgements, and what was noticed."""
     from corank.data.io.runs import read_grades, read_runs
-    from corank.data.io.table_text import read_utf8
+    from corank.data.io.tables import read_words
 
-    ids = None if query_ids is None else [line.strip() for line in read_utf8(query_ids).splitlines() if line.strip()]
-    lists = read_runs(paths, queries=ids)
+    lists = read_runs(paths, queries=None if query_ids is None else read_words(query_ids))
     if qrels is None:
         return lists, lists.qrels, list(lists.notes)
     grades, notes = read_grades(qrels, rule)
@@ -166,15 +147,14 @@ def _with_cheap(lists: Runs, grades: Qrels | None, paths: list[Path], rule: str)
 
 
 def _learn(
-    lists: Runs, grades: Qrels, metric: str, pool: str | None, unjudged: UnjudgedRule, allow_negative: bool, seed: int
+    lists: Runs, grades: Qrels, metric: str, pool: str | None, unjudged: Any, seed: int
 ) -> tuple[Fusion, FusionReport, list[str]]:
     import warnings
 
-    from corank.comparison.fusion_report import report_fusion
     from corank.data.rows import with_names
     from corank.errors import UsageWarning
     from corank.models.fusion import Fusion
-    from corank.models.fusion.fusion import FUSION
+    from corank.models.fusion.report import report_fusion
 
     y, missed = lists.join(grades)
     if not (y > 0).any() and not (missed.y > 0).any():
@@ -182,21 +162,12 @@ def _learn(
     described, weight, notes = _read_pool(lists, y, pool)
     X = with_names(lists.X, lists.names)
 
-    def learn(negative: bool) -> tuple[Fusion, FusionReport]:
-        fusion = Fusion(
-            metric=metric, unjudged=unjudged.value, pool=described, allow_negative=negative, random_state=seed
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UsageWarning)  # the notes of the definition say the same
-            fusion.fit(X, y, qid=lists.qid, missed=(missed.qid, missed.y), sample_weight=weight)
-        return fusion, report_fusion(fusion, lists, y, weight)
-
-    fusion, report = learn(allow_negative)
-    notes += [note.rstrip(".") for note in (fusion.definition_.pool, *fusion.definition_.notes) if note]
-    if allow_negative and report.leads:
-        plain = learn(False)[1]
-        gain = float((report.values[FUSION] - plain.values[FUSION]).mean())
-        notes.append(f"negative weights change {metric} of left-out queries by {gain:+.4f}; most engines refuse them")
+    fusion = Fusion(metric=metric, unjudged=unjudged, pool=described, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UsageWarning)  # the notes of the definition say the same
+        fusion.fit(X, y, qid=lists.qid, missed=(missed.qid, missed.y), sample_weight=weight)
+    report = report_fusion(fusion, lists, y, weight)
+    notes += [remark.rstrip(".") for remark in (fusion.definition_.pool, *fusion.definition_.notes) if remark]
     absent = len({*lists.qid.tolist()} - {*grades.qid.tolist()})
     if absent:
         notes.append(f"{absent} of {lists.n_queries} queries of the runs are not judged")
@@ -209,63 +180,39 @@ def _read_pool(
     """Return the pool that the user describes, weights of documents that were drawn, and one sentence on them."""
     import numpy as np
 
-    from corank.data.io.table_text import csv_rows, read_utf8
+    from corank.data.io.tables import read_table
+    from corank.parameters import number
 
     if text is None or text.isdecimal():
         return None if text is None else int(text), None, []
     parts = [part.partition("=") for part in text.split(",")]
     if all(mark and depth.isdecimal() for _, mark, depth in parts):
         return {name.strip(): int(depth) for name, _, depth in parts}, None, []
-    columns, rows = csv_rows(read_utf8(text), text)
-    if {"query", "docid", "probability"} <= set(columns):
-        odds = {(row["query"], row["docid"]): _number(row["probability"], where, "probability") for where, row in rows}
-        keys = zip(lists.qid.tolist(), lists.docids.tolist(), strict=True)
-        drawn = np.where(np.isnan(y), 1.0, [odds.get(key, 1.0) for key in keys])
+    table = read_table(Path(text))
+    if {"query", "docid", "probability"} <= set(table.columns):
+        keys = zip(table.texts("query"), table.texts("docid"), strict=True)
+        odds = dict(zip(keys, table.numbers("probability", number(0.0, 1.0, inside="(]")).tolist(), strict=True))
+        rows = zip(lists.qid.tolist(), lists.docids.tolist(), strict=True)
+        drawn = np.where(np.isnan(y), 1.0, [odds.get(row, 1.0) for row in rows])
         n_drawn = int(np.count_nonzero(drawn < 1.0))
-        return (
-            None,
-            1.0 / drawn,
-            [f"{n_drawn} judged documents were drawn by `corank suggest`, and weigh 1/probability"],
-        )
-    if not {"query", "retriever", "depth"} <= set(columns):
+        note = f"{n_drawn} judged documents were drawn by `corank suggest`, and weigh 1/probability"
+        return None, 1.0 / drawn, [note]
+    if not {"query", "retriever", "depth"} <= set(table.columns):
         raise InputError(
-            f"{text} has the columns {', '.join(columns[:6])}; a pool has query, retriever and depth, or query, docid "
-            "and probability."
+            f"{text} has the columns {', '.join(table.names[:6])}; a pool has query, retriever and depth, or query, "
+            "docid and probability."
         )
-    odd = ("probability",) if "probability" in columns else ()
-    table = [
-        (row["query"], row["retriever"], *(_number(row[name], where, name) for name in ("depth", *odd)))
-        for where, row in rows
-    ]
-    return table, None, []
-
-
-def _number(cell: str, where: str, column: str) -> float:
-    try:
-        value = float(cell)
-    except ValueError:
-        value = -1.0
-    limit = 1.0 if column == "probability" else 1e9
-    if not 0.0 <= value <= limit or (column == "probability" and value == 0.0):
-        raise InputError(f"{where}: {column} is {cell!r:.40}; expected a number from 0 to {limit:g}.")
-    return value
-
-
-def _show(report: FusionReport) -> None:
-    from corank.cli.output import make_console, show
-
-    console = make_console()
-    show(report.table(), console)
-    for sentence in report.sentences():
-        typer.echo(sentence)
-    show(report.weight_table(), console)
+    columns: list[Any] = [table.texts("query"), table.texts("retriever"), table.numbers("depth", number(0.0)).tolist()]
+    if "probability" in table.columns:
+        columns.append(table.numbers("probability", number(0.0, 1.0, inside="(]")).tolist())
+    return list(zip(*columns, strict=True)), None, []
 
 
 def rank_runs(model: Path, paths: list[Path], output: Path | None, tag: str, *, as_json: bool, force: bool) -> None:
     """Apply a fusion to new lists, and write a TREC run."""
     import sys
 
-    from corank.data.io.compressed import is_stream, require_text_place
+    from corank.data.durable.compressed import is_stream, require_text_place
     from corank.data.io.runs import read_runs
     from corank.data.io.trec import run_lines, write_run
     from corank.models.fusion import load_fusion
@@ -274,8 +221,8 @@ def rank_runs(model: Path, paths: list[Path], output: Path | None, tag: str, *, 
         require_text_place(output, overwrite=force)
     definition = load_fusion(model)
     lists = read_runs(paths).matched(definition.retrievers)
-    for note in lists.notes:
-        typer.echo(f"corank: {note}.", err=True)
+    for remark in lists.notes:
+        note(f"{remark}.")
     scores = definition.score(lists.X, lists.qid)
     if output is None:
         sys.stdout.writelines(
@@ -296,46 +243,29 @@ def suggest_documents(
     """Choose documents to judge for a fusion, and write them with the reason and the probability of each."""
     import numpy as np
 
-    from corank.comparison.fusion_suggest import suggest_for_fusion
-    from corank.data.io.compressed import STANDARD, is_stream, write_text
-    from corank.data.io.table_text import csv_text
+    from corank.cli.rows import read_texts
     from corank.models.fusion import load_fusion
     from corank.models.fusion.lists import RetrievedLists
-    from corank.text import read_document_fields
+    from corank.models.fusion.suggest import suggest_for_fusion
 
     definition = load_fusion(model)
     lists, grades, notes = _read(paths, qrels, None, "median")
     lists = lists.matched(definition.retrievers)
-    for note in notes:
-        typer.echo(f"corank: {note}.", err=True)
+    for remark in notes:
+        note(f"{remark}.")
     y = np.full(len(lists.qid), np.nan) if grades is None else lists.join(grades)[0]
     chosen = suggest_for_fusion(
         definition, RetrievedLists.of(lists.X, lists.qid), y, number, strategy=strategy, random_state=seed
     )
-    shown: dict[str, dict[str, str]] = {}
-    wanted = set(lists.docids[chosen.rows].tolist())
-    for path in texts:
-        shown |= {name: fields for name, fields in read_document_fields(path) if name in wanted}
-    columns = list(dict.fromkeys(key for fields in shown.values() for key in fields))
-    header = ("query", "docid", "probability", "why", *columns)
+    documents = lists.docids[chosen.rows].tolist()
+    columns, cells = read_texts(texts, documents)
     lines = [
-        (
-            lists.qid[row],
-            lists.docids[row],
-            f"{odds:.6g}",
-            why,
-            *(shown.get(lists.docids[row], {}).get(key, "") for key in columns),
+        (query, document, f"{odds:.6g}", why, *shown)
+        for query, document, odds, why, shown in zip(
+            lists.qid[chosen.rows], documents, chosen.probabilities.tolist(), chosen.reasons, cells, strict=True
         )
-        for row, odds, why in zip(chosen.rows.tolist(), chosen.probabilities.tolist(), chosen.reasons, strict=True)
     ]
     queries = [query._asdict() for query in chosen.queries[:number]]
-    if as_json and output is None:
-        print_json("suggest", {"columns": header, "rows": lines, "queries": queries})
-        return
-    with write_text(output or STANDARD, overwrite=force) as stream:
-        stream.write(csv_text([header, *lines], keep_formulas=keep_formulas).encode(errors="surrogateescape"))
-    if output is None or is_stream(output):
-        return
     n_queries = len({line[0] for line in lines})
     sentence = (
         f"wrote {output}: {len(lines)} documents of {n_queries} quer{'y' if n_queries == 1 else 'ies'} to judge next"
@@ -343,4 +273,7 @@ def suggest_documents(
     if queries:
         best = ", ".join(f"{query['query']} ({query['n_documents']} documents)" for query in queries[:5])
         sentence += f"\nnext queries worth judging as a whole: {best}"
-    emit(as_json, "suggest", {"output": output, "n": len(lines), "queries": queries}, sentence)
+    emit_rows(
+        "suggest", [("query", "docid", "probability", "why", *columns), *lines], output, as_json=as_json, force=force,
+        keep_formulas=keep_formulas, sentence=sentence, queries=queries,
+    )  # fmt: skip

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from corank.cli.options import Force, Json
-from corank.cli.output import print_json
+from corank.cli.output import emit, note
 
 if TYPE_CHECKING:
     from corank.models import Leaderboard
+    from corank.tables import ReportTable
 
 WORSE = 3
 """Exit code if ``--fail-if-worse`` finds the first item worse."""
-
-
-class Goal(StrEnum):
-    """What the next votes should find."""
-
-    best = "best"
-    order = "order"
 
 
 def leaderboard(
@@ -50,7 +43,7 @@ def leaderboard(
         ),
     ] = None,
     number: Annotated[int, typer.Option("--number", "-n", min=0, help="Number of next votes to suggest.")] = 3,
-    goal: Annotated[Goal, typer.Option(help="What the next votes should find.")] = Goal.best,
+    goal: Annotated[Literal["best", "order"], typer.Option(help="What the next votes should find.")] = "best",
     level: Annotated[float, typer.Option(help="Probability of intervals and sets of ranks.")] = 0.95,
     winner_column: Annotated[str | None, typer.Option(help="Column of winners.", metavar="COLUMN")] = None,
     judge_column: Annotated[str | None, typer.Option(help="Column of judges.", metavar="COLUMN")] = None,
@@ -64,8 +57,8 @@ def leaderboard(
     """Rank items from votes: scores with intervals, sets of ranks, win probabilities, judges, next votes."""
     from corank.cli.imports import import_scikit_learn
     from corank.data.durable.atomic import atomic_file, require_place
-    from corank.data.io.table_text import csv_text
-    from corank.data.io.text import require_exists
+    from corank.data.durable.text import require_exists
+    from corank.data.io.tables import csv_text
     from corank.errors import InputError
 
     if fail_if_worse is not None and fail_if_worse[0] == fail_if_worse[1]:
@@ -80,6 +73,7 @@ def leaderboard(
             require_place(path, overwrite=force)
     import_scikit_learn()
     from corank.data.io.votes import read_votes
+    from corank.models.votes import board_table, judge_table, sentences
     from corank.models.votes.leaderboard import Leaderboard
 
     read = read_votes(votes, winner=winner_column, judge=judge_column, group=group_column)
@@ -93,42 +87,26 @@ def leaderboard(
         with atomic_file(plot, overwrite=force) as scratch:
             board.plot().savefig(scratch, dpi=150, format=plot.suffix[1:])
     if report is not None:
-        from corank.comparison.study_report import leaderboard_page
+        from corank.comparison.card import leaderboard_page
 
         command = " ".join(["corank leaderboard", votes.name, *(f"--cheap {cheap.name}" for _ in [0] if cheap)])
         with atomic_file(report, overwrite=force) as scratch:
             scratch.write_text(leaderboard_page(board, f"Leaderboard of {votes.name}", command), encoding="utf-8")
-    following = board.next_votes(number, goal.value)
-    if as_json:
-        print_json("leaderboard", _record(board, following, p_better) | {"written": written})
-    else:
-        _show(board, following, p_better, fail_if_worse)
-        if written:
-            typer.echo(f"wrote {', '.join(map(str, written))}")
-    if fail_if_worse is not None and p_better is not None and p_better < 0.5 * (1.0 - level):
-        typer.echo(
-            f"corank: {fail_if_worse[0]} is worse than {fail_if_worse[1]} with probability {1 - p_better:.3f}.",
-            err=True,
-        )
-        raise typer.Exit(WORSE)
-
-
-def _show(board: Leaderboard, following: list[Any], p_better: float | None, pair: tuple[str, str] | None) -> None:
-    """Print the table, what the votes decide, judges and next votes."""
-    from corank.cli.output import make_console, show
-    from corank.models.votes import board_table, judge_table, sentences
-
-    console = make_console()
-    show(board_table(board), console)
-    for sentence in sentences(board):
-        console.print(sentence)
+    following = board.next_votes(number, goal)
+    parts: list[ReportTable | str] = [board_table(board), *sentences(board)]
     if board.judges_:
-        show(judge_table(board), console)
-    if p_better is not None and pair is not None:
-        console.print(f"{pair[0]} is better than {pair[1]} with probability {p_better:.3f}.")
+        parts.append(judge_table(board))
+    if p_better is not None and fail_if_worse is not None:
+        parts.append(f"{fail_if_worse[0]} is better than {fail_if_worse[1]} with probability {p_better:.3f}.")
     if following:
         pairs = "; ".join(f"{a} against {b}" + (f" by {who}" if who else "") for a, b, who in following)
-        console.print(f"Vote next: {pairs}.")
+        parts.append(f"Vote next: {pairs}.")
+    if written:
+        parts.append(f"wrote {', '.join(map(str, written))}")
+    emit(as_json, "leaderboard", _record(board, following, p_better) | {"written": written}, *parts)
+    if fail_if_worse is not None and p_better is not None and p_better < 0.5 * (1.0 - level):
+        note(f"{fail_if_worse[0]} is worse than {fail_if_worse[1]} with probability {1 - p_better:.3f}.")
+        raise typer.Exit(WORSE)
 
 
 def _record(board: Leaderboard, following: list[Any], p_better: float | None) -> dict[str, Any]:

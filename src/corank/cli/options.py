@@ -1,13 +1,16 @@
-"""Options that several commands share, and option values from a TOML file."""
+"""Commands as data, and the options that they share. Other packages add commands by an entry point."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from importlib.metadata import entry_points
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import typer
 
@@ -20,10 +23,16 @@ TERMINATED = 143
 """Exit code of a command that a request to terminate (SIGTERM) ended."""
 
 
-def list_choices(summaries: Mapping[str, str]) -> str:
-    """Return names with one line on each, for the help of an option."""
-    *most, last = (f"{name} ({text[:1].lower()}{text[1:]})" for name, text in summaries.items())
+def list_choices(entries: Mapping[str, Any]) -> str:
+    """Return names with a text on each, for the help of an option: a string, or the first sentence of a docstring."""
+    texts = {name: item if isinstance(item, str) else first_sentence(item) for name, item in entries.items()}
+    *most, last = (f"{name} ({text[:1].lower()}{text[1:]})" for name, text in texts.items())
     return f"{', '.join(most)} or {last}"
+
+
+def first_sentence(thing: Any) -> str:
+    """Return the first sentence of a docstring, without the full stop."""
+    return re.split(r"[.;]\s", inspect.cleandoc(thing.__doc__) + " ")[0].replace("`", "")
 
 
 Data = Annotated[
@@ -174,3 +183,62 @@ def _fields(kind: Any) -> list[tuple[str, Any, Any]]:
         (item.name, hints[item.name], Parameter.empty if item.default is MISSING else item.default)
         for item in fields(kind)
     ]
+
+
+ENTRY_POINTS = "corank.commands"
+"""Group of entry points; each names an object of the class `Commands`."""
+
+
+class Verb(NamedTuple):
+    """A command."""
+
+    function: Callable[..., None]
+    summary: str  # one line of help; a command without one is not listed
+    example: str  # a test runs it
+
+    @property
+    def name(self) -> str:
+        """The name on the command line."""
+        return self.function.__name__.replace("_", "-")
+
+
+class VerbGroup(NamedTuple):
+    """A command that has commands of its own."""
+
+    name: str
+    summary: str
+    verbs: tuple[Verb | VerbGroup, ...]
+    default: str = ""  # the command that is meant if the first word names none; empty if there is no such command
+    hint: str = ""  # added to the refusal of an unknown command
+    moved: Mapping[str, str] = {}  # options of the default command that have become commands, and those commands
+
+
+Sections = Mapping[str, tuple[Verb | VerbGroup, ...]]
+"""Commands by the title of their section in the help."""
+
+
+class Commands(NamedTuple):
+    """Commands that a package adds."""
+
+    sections: Sections
+    other_names: Mapping[str, str] = {}  # names that other tools or earlier versions use, and the command to suggest
+
+
+def all_verbs(entries: Iterable[Verb | VerbGroup], before: str = "") -> Iterator[tuple[str, Verb]]:
+    """Yield all listed commands with their full names, such as ``screen replay``."""
+    for entry in entries:
+        if isinstance(entry, VerbGroup):
+            yield from all_verbs(entry.verbs, f"{before}{entry.name} ")
+        elif entry.summary:
+            yield before + entry.name, entry
+
+
+def with_added(sections: Sections, other_names: Mapping[str, str]) -> Commands:
+    """Return commands together with those that installed packages add."""
+    result, names = dict(sections), dict(other_names)
+    for point in sorted(entry_points(group=ENTRY_POINTS)):
+        added: Commands = point.load()
+        for title, more in added.sections.items():
+            result[title] = (*result.get(title, ()), *more)
+        names.update(added.other_names)
+    return Commands(result, names)

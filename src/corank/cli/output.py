@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,6 @@ import typer
 
 from corank._version import __version__
 from corank.console import printable, printable_console
-from corank.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,64 +22,49 @@ ENDLESS = 1_000_000
 NARROW = 8
 
 
-def emit(as_json: bool, verb: str, fields: Mapping[str, Any], sentence: str) -> None:
-    """Print the result of a command: `fields` as JSON, or `sentence`."""
+def emit(as_json: bool, verb: str, fields: Mapping[str, Any], *parts: ReportTable | str) -> None:
+    """Print the result of a command: `fields` as JSON, or sentences and tables."""
     if as_json:
         print_json(verb, fields)
-    else:
-        typer.echo(printable(sentence))
+        return
+    for part in parts:
+        if isinstance(part, str):
+            typer.echo(printable(part))
+        else:
+            show(part)
 
 
 def print_json(verb: str, fields: Mapping[str, Any]) -> None:
     """Print one line of JSON: the command, the version of corank, and `fields`; NaN and infinity become null."""
-    typer.echo(json.dumps({"verb": verb, "corank": __version__, **_plain(fields)}, allow_nan=False))
+    from corank.tables import json_values
+
+    typer.echo(json.dumps({"verb": verb, "corank": __version__, **json_values(fields)}, allow_nan=False))
 
 
 def emit_rows(
     verb: str, rows: Sequence[Sequence[object]], output: Path | None, *, as_json: bool, force: bool,
-    keep_formulas: bool, sentence: str, with_blanks: bool = False, **fields: Any,
+    keep_formulas: bool, sentence: str, **fields: Any,
 ) -> None:  # fmt: skip
-    """
-    Write a table, its header first, to a file or the screen, or print it as JSON; say what was written.
-
-    It is CSV, or, with_blanks, text without header whose columns are separated by blanks.
-    """
-    from corank.data.io.compressed import is_stream
-    from corank.data.io.table_text import write_rows
+    """Write a table as CSV, its header first, to a file or the screen, or print it as JSON; say what was written."""
+    from corank.data.durable.compressed import is_stream
+    from corank.data.io.tables import write_rows
 
     if as_json and output is None:
         print_json(verb, {"columns": rows[0], "rows": rows[1:], **fields})
         return
-    if with_blanks:
-        texts = [list(map(str, row)) for row in rows[1:]]
-        if spaced := next((cell for row in texts for cell in row if len(cell.split()) != 1), None):
-            raise InputError(
-                f"the name {spaced!r} contains blanks, which separate the columns; pass --format csv or --json."
-            )
-        write_rows(output, texts, overwrite=force, separator=" ", keep_formulas=True)
-    else:
-        write_rows(output, rows, overwrite=force, keep_formulas=keep_formulas)
+    write_rows(output, rows, overwrite=force, keep_formulas=keep_formulas)
     if output is not None and not is_stream(output):
         emit(as_json, verb, {"output": output, "n": len(rows) - 1, **fields}, sentence)
+
+
+def note(sentence: str) -> None:
+    """Print a remark on standard error."""
+    typer.echo(printable(f"corank: {sentence}"), err=True)
 
 
 def table_fields(table: ReportTable) -> dict[str, Any]:
     """Return a table as JSON fields."""
     return {"title": table.title, "columns": table.columns, "rows": table.rows, "note": table.note}
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
 
 
 def make_console() -> Console:
@@ -93,11 +75,12 @@ def make_console() -> Console:
     return console
 
 
-def show(table: ReportTable, console: Console) -> None:
+def show(table: ReportTable, console: Console | None = None) -> None:
     """Print a table: fold text but not numbers; if it is still too wide, print each row as lines of name and value."""
     from rich import box
     from rich.table import Table
 
+    console = console or make_console()
     texts = [table.texts(row) for row in table.rows]
     layout = _layout(table, texts, console)
     if layout is None:

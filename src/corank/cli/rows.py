@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from corank.cli.options import ColumnOptions
+from corank.cli.output import note
 from corank.data.collection import Dataset, as_texts
 from corank.data.column_roles import ColumnChoice, list_names
-from corank.data.io.judgements import JSON, JudgementList, read_judgements
+from corank.data.durable.text import Source, TextFile, open_text
+from corank.data.io.judgements import read_judgements
 from corank.data.io.read import common_format, detect_format, open_source, read
 from corank.data.io.search_responses import as_run, read_responses
-from corank.data.io.table_text import csv_rows, read_utf8, suffix_of
-from corank.data.io.text import Source, TextFile, open_text
+from corank.data.io.tables import JSON, csv_table, read_table, suffix_of
 from corank.data.io.trec import RUN_COLUMNS, Qrels, Run, is_qrels, merge_qrels, read_qrels, read_run
+from corank.data.judges import JudgementList
 from corank.errors import InputError, suggest_names
+from corank.parameters import number
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ def say_columns(rows: Dataset, source: object) -> None:
     order = "; columns reordered as in the model" if rows.roles.is_reordered else ""
     # the roles of a store are fixed
     hint = "" if isinstance(source, Path) else " (change with --label, --qid, --id, --drop, --keep)"
-    typer.echo(f"corank: {source}: {rows.roles}{order}{hint}", err=True)
+    note(f"{source}: {rows.roles}{order}{hint}")
 
 
 def say_order(names: Sequence[str] | None, source: object, model: FittedModel) -> None:
@@ -85,9 +86,7 @@ def say_order(names: Sequence[str] | None, source: object, model: FittedModel) -
     if model.n_features is None or (names is None) == (model.names is None):
         return
     without, named = (source, model.path) if names is None else (model.path, source)
-    typer.echo(
-        f"corank: {without} has no column names, but {named} has; the columns are matched by position.", err=True
-    )
+    note(f"{without} has no column names, but {named} has; the columns are matched by position.")
 
 
 def require_model_features(rows: Dataset, source: object, model: FittedModel) -> None:
@@ -138,8 +137,7 @@ def _qrels_of(judgements: JudgementList, rule: str) -> Qrels:
 
 def _has_no_features(text: TextFile, columns: ColumnOptions) -> bool:
     """Return whether a table lists grades of documents, without features, so that it can only be compared with runs."""
-    line = text.first_line().decode(errors="replace")
-    names, _ = csv_rows(line, str(text))
+    names = csv_table(text.first_line().decode(errors="replace"), str(text)).names
     if columns.drop or columns.keep or len(names) > 4:
         return False
     choice = ColumnChoice(y=columns.label or False, docid=columns.id_column, judge=columns.judge_column)
@@ -159,6 +157,15 @@ def read_run_file(path: Path) -> Run:
     return read_run(text)
 
 
+def read_texts(paths: Sequence[Path], wanted: Collection[str]) -> tuple[list[str], list[list[str]]]:
+    """Read the fields of some documents, to show them to judges; return their names, and the cells of each document."""
+    from corank.text import read_document_fields
+
+    fields = {name: item for path in paths for name, item in read_document_fields(path) if name in wanted}
+    names = list(dict.fromkeys(key for item in fields.values() for key in item))
+    return names, [[fields.get(document, {}).get(name, "") for name in names] for document in wanted]
+
+
 def first_words(text: TextFile) -> list[bytes]:
     """Return the words of the first row; raise `InputError` if there is none."""
     words = text.first_line().split()
@@ -169,41 +176,28 @@ def first_words(text: TextFile) -> list[bytes]:
 
 def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """Read a table with the columns ``winner`` and ``loser``, and optionally ``weight``."""
-    columns, lines = csv_rows(read_utf8(path), str(path))
+    table = read_table(path)
     for wanted in ("winner", "loser"):
-        if wanted not in columns:
+        if wanted not in table.columns:
             raise InputError(f"{path} has no column {wanted!r}; expected a header winner,loser or winner,loser,weight.")
-    if not lines:
+    if not len(table):
         raise InputError(f"{path} has a header but no preferences; write a winner and a loser on each line.")
     numbers: dict[str, int] = {}
     for i, name in enumerate(names):
         numbers.setdefault(name, i)
-    pairs = np.empty((len(lines), 2), dtype=np.int64)
-    weights = np.ones(len(lines))
-    for i, (where, cells) in enumerate(lines):
-        for side, column in enumerate(("winner", "loser")):
-            name = cells[column].strip()
-            if name not in numbers:
-                raise InputError(f"{where}: there is no row named {name!r}; {_near(name, numbers)}")
-            pairs[i, side] = numbers[name]
-        if pairs[i, 0] == pairs[i, 1]:
-            raise InputError(f"{where}: {cells['winner']!r} is preferred to itself; expected two different rows.")
-        if "weight" in columns:
-            weights[i] = _weight(cells["weight"], where)
-    return pairs, weights if "weight" in columns else None
+    pairs = np.empty((len(table), 2), dtype=np.int64)
+    for i, pair in enumerate(zip(table.texts("winner"), table.texts("loser"), strict=True)):
+        unknown = next((name for name in pair if name not in numbers), None)
+        if unknown is not None:
+            raise InputError(f"{table.place(i)}: there is no row named {unknown!r}; {_near(unknown, numbers)}")
+        if pair[0] == pair[1]:
+            raise InputError(f"{table.place(i)}: {pair[0]!r} is preferred to itself; expected two different rows.")
+        pairs[i] = [numbers[name] for name in pair]
+    weights = table.numbers("weight", number(0.0)) if "weight" in table.columns else None
+    return pairs, weights
 
 
 def _near(name: str, numbers: dict[str, int]) -> str:
     if len(numbers) > 20:
         return f"rows are named by document ids or by numbers from 1, such as {next(iter(numbers))!r}."
     return f"{suggest_names(name, list(numbers))}."
-
-
-def _weight(cell: str, where: str) -> float:
-    try:
-        weight = float(cell)
-    except ValueError:
-        weight = math.nan
-    if not (math.isfinite(weight) and weight >= 0.0):
-        raise InputError(f"{where}: the weight is {cell!r}; expected a number of at least 0.")
-    return weight

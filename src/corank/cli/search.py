@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from corank.cli.options import Force, Json, RunTag, Seed
-from corank.cli.output import emit, print_json
+from corank.cli.output import emit, note, print_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +46,7 @@ def index(
     import time
 
     from corank.data.durable.atomic import require_place
-    from corank.data.io.text import open_text
+    from corank.data.durable.text import open_text
     from corank.errors import InputError
     from corank.text import add_documents, open_corpus, read_corpus, save_corpus
 
@@ -94,11 +93,7 @@ def _write_static_vectors(documents: list[Path], output: Path, force: bool) -> N
     write_vectors(output, Vectors.of(embed_texts(list(texts.values())), texts, STATIC_MODEL), overwrite=force)
 
 
-class Similarity(StrEnum):
-    """Similarity of two vectors."""
-
-    cosine = "cosine"
-    dot = "dot"
+Similarity = Literal["cosine", "dot"]
 
 
 def search(
@@ -118,7 +113,7 @@ def search(
         Path | None,
         typer.Option(help="Vectors of the queries; needed unless `corank index` made those of the documents."),
     ] = None,
-    similarity: Annotated[Similarity, typer.Option(help="Vectors: cosine, or dot product.")] = Similarity.cosine,
+    similarity: Annotated[Similarity, typer.Option(help="Vectors: cosine, or dot product.")] = "cosine",
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="Documents per query.")] = 10,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="TREC run file to write.  [default: screen]")
@@ -130,7 +125,7 @@ def search(
     """Search an index by BM25, a learnt similarity or vectors; print rank, score and id, or write a TREC run."""
     import numpy as np
 
-    from corank.data.io.compressed import is_stream, require_text_place
+    from corank.data.durable.compressed import is_stream, require_text_place
     from corank.data.io.trec import write_run
     from corank.deploy.persist import load
     from corank.errors import InputError
@@ -206,18 +201,18 @@ def _search_vectors(
         )
     if len(documents.ids) < corpus.n_documents:
         absent = corpus.n_documents - len(documents.ids)
-        typer.echo(f"corank: {absent} documents of the index have no vector and are not found.", err=True)
+        note(f"{absent} documents of the index have no vector and are not found.")
     if query_path is not None:
         queries = read_vectors(query_path, "queries")
         return documents.ids, dict.fromkeys(queries.ids.tolist(), ""), documents.search(
-            queries.rows, number, similarity=similarity.value, n_jobs=-1
+            queries.rows, number, similarity=similarity, n_jobs=-1
         )  # fmt: skip
     if not documents.model:
         raise InputError(
             f"{path} does not name the model that made it; pass vectors of the queries with --query-vectors."
         )
     rows = embed_texts(list(texts.values()), documents.model)
-    return documents.ids, texts, documents.search(rows, number, similarity=similarity.value, n_jobs=-1)
+    return documents.ids, texts, documents.search(rows, number, similarity=similarity, n_jobs=-1)
 
 
 def learn_links(

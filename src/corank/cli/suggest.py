@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from corank.choices import FUSION_STRATEGIES, PAIR_STRATEGIES, ROW_STRATEGIES
 from corank.cli.options import Convention, Force, Json, JudgedColumns, KeepFormulas, Seed, Unjudged, list_choices
-from corank.cli.output import emit_rows
+from corank.cli.output import emit_rows, note
 from corank.errors import InputError
+from corank.parameters import FUSION_STRATEGIES, PAIR_STRATEGIES
 
 if TYPE_CHECKING:
     from corank.data.collection import Dataset
 
 Cells = list[tuple[Any, ...]]
+
+
+def row_strategies() -> str:
+    """Return the strategies for rows, for help."""
+    from corank.base.suggestions import STRATEGIES
+
+    return list_choices(STRATEGIES)
 
 
 def suggest(
@@ -44,7 +51,7 @@ def suggest(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help=f"What to judge first: {list_choices(ROW_STRATEGIES)}. For pairs: {list_choices(PAIR_STRATEGIES)}. "
+            help=f"What to judge first: {row_strategies()}. For pairs: {list_choices(PAIR_STRATEGIES)}. "
             f"For a fusion: {list_choices(FUSION_STRATEGIES)}.  [default: uncertain; entropy for pairs; queries for a "
             "fusion]",
             show_default=False,
@@ -63,9 +70,6 @@ def suggest(
     *,
     columns: JudgedColumns,
     seed: Seed = 0,
-    format: Annotated[
-        Literal["text", "csv"], typer.Option(help="Columns separated by blanks, or CSV with a header.")
-    ] = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
@@ -74,7 +78,7 @@ def suggest(
     """Suggest what to judge next: rows, pairs for a preference model, documents for a fusion or an evaluation."""
     from corank.cli.learn.models import last_step, load_ranker
     from corank.cli.rows import read_rows, row_names
-    from corank.data.io.compressed import require_text_place
+    from corank.data.durable.compressed import require_text_place
     from corank.data.routing import columns_were_checked
     from corank.models.gp import PreferenceGP
 
@@ -132,11 +136,13 @@ def suggest(
     if not lines:
         done = "all pairs were asked" if is_pairs else f"all {len(rows.y)} rows are judged"
         hint = "" if unjudged is not None or is_pairs else " (pass the label of unjudged rows with --unjudged)"
-        typer.echo(f"corank: {done}, so there is nothing to suggest{hint}.", err=True)
+        note(f"{done}, so there is nothing to suggest{hint}.")
+        if output is None and not as_json:
+            return
     sentence = f"wrote {output}: {len(lines)} {'pairs' if is_pairs else 'rows'} to judge next"
     emit_rows(
         "suggest", [header, *lines], output, as_json=as_json, force=force, keep_formulas=keep_formulas,
-        sentence=sentence, with_blanks=format == "text",
+        sentence=sentence,
     )  # fmt: skip
 
 

@@ -10,11 +10,7 @@ from corank.clicks.click_models import PositionClicks as PositionClicks
 from corank.clicks.estimate import ClickEstimate as ClickEstimate
 from corank.clicks.estimate import Interval as Interval
 from corank.clicks.estimate import estimate_from_clicks as estimate_from_clicks
-from corank.clicks.interleaving import INTERLEAVINGS as INTERLEAVINGS
 from corank.clicks.interleaving import InterleavedList as InterleavedList
-from corank.clicks.interleaving import Interleaving as Interleaving
-from corank.clicks.interleaving import PairwisePreference as PairwisePreference
-from corank.clicks.interleaving import Probabilistic as Probabilistic
 from corank.clicks.interleaving import TeamDraft as TeamDraft
 from corank.clicks.offline import Replay as Replay
 from corank.clicks.offline import replay as replay

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 from corank.data.queries import Queries, take_blocks
 from corank.data.rows import as_rows
 from corank.errors import InputError

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.clicks.bias import PositionBias, propensities
 from corank.data.inputs import as_numbers
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.metrics.significance import sign_flip

@@ -39,7 +39,7 @@ from corank.clicks.estimate import (
     rank_weights,
     ranks_of,
 )
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 from corank.errors import InputError
 from corank.parameters import check_values, number, one_of
 

@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.base.docs import shared_parameters
-from corank.base.pairs.losses import LOSSES, Loss
-from corank.choices import LossName
+from corank.base.pairs.losses import Loss
 from corank.clicks.ranker import Impression, OnlineRanker, RngState, Session, kernel_rows
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_lists
 from corank.core.clicks.updates import (
@@ -44,7 +43,7 @@ from corank.core.clicks.updates import (
     show_list,
 )
 from corank.core.pairs.losses import LOGISTIC
-from corank.parameters import Rules, number, one_of
+from corank.parameters import LossName, Rules, number
 
 Floats = NDArray[np.float64]
 
@@ -158,7 +157,7 @@ class PairwiseEpsilonGreedy(_PairwiseRanker):
     np.True_
     """
 
-    _rules: ClassVar[Rules] = {**OnlineRanker._rules, "epsilon": number(0, 1), "loss": one_of(*LOSSES)}
+    _rules: ClassVar[Rules] = {**OnlineRanker._rules, "epsilon": number(0, 1)}
 
     def __init__(
         self,

@@ -149,24 +149,12 @@ class OnlineRanker(Ranker):
         self, X: Any, k: int = 10, *, prior: ArrayLike | None = None, rng: np.random.Generator | None = None
     ) -> Impression:
         """
-        Draw a list for one query.
+        Draw a list for one query. A ranker that was not fitted starts from zero weights.
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows of the query; values from -1e15 to 1e15.
-        k : int
-            Number of rows to show; all rows if there are fewer.
-        prior : array-like of shape (n_rows,), optional
-            Scores of these rows known before learning, such as those of the ranker in use so far; as in `predict`.
-        rng : numpy.random.Generator, optional
-            Random generator. None uses the ranker's own, and copies of the ranker then draw the same numbers: if
-            several servers show lists of one model, pass a different generator in each.
-
-        Returns
-        -------
-        Impression
-            The list. A ranker that was not fitted starts from zero weights.
+        X, k: rows of the query, with values from -1e15 to 1e15, and how many of them to show; all if there are fewer.
+        prior: scores of these rows known before learning, such as those of the ranker in use so far; as in `predict`.
+        rng: None uses the ranker's own generator, and copies of the ranker then draw the same numbers: if several
+            servers show lists of one model, pass a different generator in each.
         """
         check_values({"k": k}, {"k": integer(1)})
         check_parameters(self)
@@ -187,18 +175,9 @@ class OnlineRanker(Ranker):
         """
         Learn from clicks on a list.
 
-        Parameters
-        ----------
-        impression : Impression
-            Returned by `show` of this ranker or of a copy of it.
-        clicks : array-like of bool or number, shape (k,)
-            For each rank, whether or how often it was clicked.
-
-        Returns
-        -------
-        self
-            The updated ranker. A list that was learnt before, or drawn more than 65,536 updates ago, changes nothing
-            and is counted in `n_ignored_`.
+        impression: what `show` of this ranker or of a copy of it returned. A list that was learnt before, or drawn more
+            than 65,536 updates ago, changes nothing and is counted in `n_ignored_`.
+        clicks: for each rank, whether or how often it was clicked.
         """
         check_parameters(self)
         clicked = impression.as_clicks(clicks)

@@ -66,7 +66,7 @@ class InterleavingTest:
     shown and however often one looks.
 
     alpha: Probability of a false alarm.
-    bound: Largest credit of a list: 1 for `TeamDraft` and `Probabilistic`. Credits beyond it are refused.
+    bound: Largest credit of a list: 1 for `TeamDraft`. Credits beyond it are refused.
     tuned_for: Number of decisive lists at which the interval is narrow; a matter of power, not of validity.
     """
 

@@ -22,7 +22,7 @@ from corank.core.clicks.sessions import JudgedQueries, draw_clicks
 from corank.core.random import random_below, seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.ranking import RankingData
-from corank.errors import InputError, import_extra
+from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.metrics.significance import standard_error
 from corank.parameters import check_values, integer, number, rng_of, seed
@@ -128,19 +128,6 @@ class ClickCurve:
             )
         difference = self._values(kind) - over._values(kind)
         return np.asarray(difference.mean(axis=0)), standard_error(difference)
-
-    def plot(self, ax: Any = None, kind: Kind = "offline") -> Any:
-        """Plot the mean with a band of two standard errors."""
-        pyplot = import_extra("matplotlib.pyplot", "report")
-        ax = pyplot.subplots()[1] if ax is None else ax
-        mean, band = self.mean(kind), 2.0 * np.nan_to_num(self.error(kind))
-        (line,) = ax.plot(self.impressions, mean, label=self.ranker)
-        ax.fill_between(self.impressions, mean - band, mean + band, color=line.get_color(), alpha=0.2, linewidth=0)
-        ax.set_xscale("symlog", linthresh=10)
-        ax.set_xlabel("lists shown")
-        ax.set_ylabel(f"{self.metric} on test rows" if kind == "offline" else f"{self.metric} of lists, cumulative")
-        ax.legend()
-        return ax
 
     def __repr__(self) -> str:
         lines = [f"{self.ranker}, {self.user}, {len(self.offline)} runs", f"{'lists':>8} {'offline':>8} {'online':>9}"]

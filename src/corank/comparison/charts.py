@@ -1,32 +1,25 @@
 """
-Charts as SVG for reports and pages: lines, intervals and steps. No library, no script, no fonts.
+Charts as SVG for reports and pages: lines and intervals. No library, no script, no fonts.
 
-Colours are variables of the page, so that dark mode changes them. Widths of letters are estimated. A chart is drawn at
-`WIDTH` for columns and phones, and `WIDER` times as wide for a figure that has the window for itself.
+Colours are variables of the page, so that dark mode changes them. Widths of letters are estimated.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from urllib.parse import quote
 
-import numpy as np
-
-from corank.comparison.report import DASHES, STYLE, Block
+from corank.comparison.report import Block
 from corank.tables import escape_markdown
 
-WIDTH, HEIGHT = 320.0, 215.0
-"""Size of a chart in CSS pixels at its natural size; pages scale it to the column."""
-WIDER, HIGHER = 2.5, 1.3
-"""Factors of the drawing of a lone chart for wide windows, where the natural one would have huge letters."""
+WIDTH, HEIGHT = 400.0, 230.0
+"""Natural size of a chart in CSS pixels; pages scale it to their width, so that letters fit phones and screens."""
+DASHES: tuple[tuple[float, ...], ...] = ((), (7, 3), (2, 3), (9, 3, 2, 3), (4, 2), (12, 4))
+"""Dash patterns of the six series: colour is never the only difference."""
 N_LINES = len(DASHES)
-"""Largest number of lines in a chart: each has its own colour, dash pattern and marker."""
-N_STEPS = 240
-"""Largest number of steps in a step chart; more values are drawn as quantiles."""
+"""Largest number of lines in a chart: each has its own colour and dash pattern."""
 _LETTER, _LINE, _GAP = 6.6, 17.0, 6.0
 Point = tuple[float, float]
 
@@ -111,58 +104,47 @@ class Chart:
     y: Axis
     height: float = HEIGHT
     lines: list[tuple[Curve, int]] = field(default_factory=list)  # curve and number of its style
-    bars: list[tuple[float, float, float, float, int]] = field(default_factory=list)  # x0, x1, y0, y1, style
     dots: list[tuple[float, float, float]] = field(default_factory=list)  # x, y, radius
-    has_zero: bool = False  # whether a line marks 0
     names: list[tuple[float, str, bool]] = field(default_factory=list)  # y, text above a row, is strong
     legend: list[str] = field(default_factory=list)
     has_y_ticks: bool = True
 
-    def svg(self, name: str, title: str, description: str, *, is_wide: bool = False) -> str:
+    def svg(self, name: str, title: str, description: str) -> str:
         """Return an ``svg`` element for a page."""
-        width = WIDTH * (WIDER if is_wide else 1.0)
-        columns = 2 if max(map(len, self.legend), default=0) * _LETTER + 40 <= width / 2 else 1
+        columns = 2 if max(map(len, self.legend), default=0) * _LETTER + 40 <= WIDTH / 2 else 1
         n_legend = -(-len(self.legend) // columns)
-        height = self.height * (HIGHER if is_wide else 1.0) + _LINE * n_legend
-        ticks = self.y.ticks(8 if is_wide else 5) if self.has_y_ticks else []
+        height = self.height + _LINE * n_legend
+        ticks = self.y.ticks() if self.has_y_ticks else []
         left = max((len(label) * _LETTER for _, label in ticks), default=0.0) + _GAP
-        top, bottom, right = _LINE * bool(self.y.label) + _GAP, height - _LINE * (2.2 + n_legend), width - 3 * _GAP
+        top, bottom, right = _LINE * bool(self.y.label) + _GAP, height - _LINE * (2.2 + n_legend), WIDTH - 3 * _GAP
 
         def at(point: Point) -> Point:
-            across, up = self.x.place(point[0]), self.y.place(point[1])
-            return left + across * (right - left), bottom - up * (bottom - top)
+            return left + self.x.place(point[0]) * (right - left), bottom - self.y.place(point[1]) * (bottom - top)
 
         parts = []
-        for value, label in self.x.ticks(10 if is_wide else 5):
-            x, _ = at((value, self.y.low))
-            half = len(label) * _LETTER / 2
+        for value, label in self.x.ticks():
+            x, half = at((value, self.y.low))[0], len(label) * _LETTER / 2
             parts += [_path("grid", [(x, top), (x, bottom)])]
-            parts += [_text(min(max(x, half), width - half), bottom + 15, label, "tick", "middle")]
+            parts += [_text(min(max(x, half), WIDTH - half), bottom + 15, label, "tick", "middle")]
         for value, label in ticks:
-            _, y = at((self.x.low, value))
+            y = at((self.x.low, value))[1]
             parts += [_path("grid", [(left, y), (right, y)]), _text(left - _GAP, y + 4, label, "tick", "end")]
-        parts += [_path("edge", [(left, bottom), (right, bottom)])]
-        parts += [_path("edge", [at((x, 0.0)) for x in (self.x.low, self.x.high)])] if self.has_zero else []
-        for x0, x1, y0, y1, style in self.bars:
-            (a, b), (c, d) = at((x0, y0)), at((x1, y1))
-            box = f'x="{min(a, c):.1f}" y="{min(b, d):.1f}" width="{abs(c - a):.1f}" height="{abs(d - b):.1f}"'
-            parts.append(f'<rect class="fill s{style}" {box}/>')
+        parts.append(_path("edge", [(left, bottom), (right, bottom)]))
         for curve, style in self.lines:
             parts += _line(curve, style, at)
         parts += [_circle(*at((x, y)), radius, "dot s1") for x, y, radius in self.dots]
         for y, text, is_strong in self.names:
-            shown = _shortened(text, width * (0.88 if is_strong else 1.0))
+            shown = _shortened(text, WIDTH * (0.88 if is_strong else 1.0))
             parts.append(_text(0, at((self.x.low, y))[1] - 9, shown, "strong" if is_strong else ""))
-        parts.append(_text(0, 12, self.y.label, "strong") if self.y.label else "")
+        parts += [_text(0, 12, self.y.label, "strong")] if self.y.label else []
         parts.append(_text(right, bottom + 2 * _LINE - 2, self.x.label, "strong", "end"))
         for number, text in enumerate(self.legend):
-            x, y = (number % columns) * width / 2, height - _LINE * (n_legend - number // columns) + 10
-            sample = Curve("", ((x + 2, y - 4), (x + 28, y - 4)), has_markers=False)
-            parts += _line(sample, number + 1, lambda point: point)
-            parts.append(_text(x + 36, y, _shortened(text, width / columns - 40)))
+            x, y = (number % columns) * WIDTH / 2, height - _LINE * (n_legend - number // columns) + 10
+            parts += _line(Curve("", ((x + 2, y - 4), (x + 28, y - 4)), has_markers=False), number + 1, lambda p: p)
+            parts.append(_text(x + 36, y, _shortened(text, WIDTH / columns - 40)))
         head = f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-desc">{escape(description)}</desc>'
-        frame = f'xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width:g} {height:g}" role="img"'
-        drawn = "\n".join(filter(None, parts))
+        frame = f'xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {WIDTH:g} {height:g}" role="img"'
+        drawn = "\n".join(parts)
         return f'<svg {frame} aria-labelledby="{name}-title {name}-desc">\n{head}\n{drawn}\n</svg>'
 
 
@@ -202,42 +184,13 @@ def interval_chart(rows: Sequence[IntervalRow], x_label: str) -> Chart:
     return chart
 
 
-def step_chart(values: Sequence[float], x_label: str, y_label: str) -> Chart:
-    """Return a chart of values in descending order as steps around zero; more than `N_STEPS` become quantiles."""
-    known = np.sort(np.asarray(values, dtype=np.float64))[::-1]
-    known = known[np.isfinite(known)]
-    n = min(len(known), N_STEPS)
-    steps = known if len(known) == n else np.quantile(known, (n - 0.5 - np.arange(n)) / n)
-    edges = np.linspace(0, len(known), n + 1).tolist()
-    bars = [
-        (edges[k], edges[k + 1], 0.0, value, 1 if value > 0 else 2) for k, value in enumerate(steps.tolist()) if value
-    ]
-    x = Axis(0, max(len(known), 1), x_label, is_whole=True)
-    return Chart(x, Axis.around([0.0, *steps.tolist()], y_label), bars=bars, has_zero=True)
-
-
-def plot(chart: Chart, name: str, title: str, description: str, caption: str, *, is_lone: bool = False) -> Block:
-    """Return a chart with its caption; a lone one also has a drawing for wide windows. Its name is unique on a page."""
-    drawing, file = chart.svg(name, title, description), f"report-{name}.svg"
-    html = drawing
-    if is_lone:
-        wide = chart.svg(f"{name}-wide", title, description, is_wide=True)
-        html = f'<div class="slim">\n{drawing}\n</div>\n<div class="broad">\n{wide}\n</div>'
+def plot(chart: Chart, name: str, title: str, description: str, caption: str) -> Block:
+    """Return a chart with its caption, which is all that Markdown shows; its name is unique on a page."""
     text = f"<strong>{escape(title)}.</strong> {escape(caption)}"
-    figure = '<figure class="alone">' if is_lone else "<figure>"
-    shown = escape_markdown(title)
     return Block(
-        f"{figure}\n{html}\n<figcaption>{text}</figcaption>\n</figure>",
-        f"![{shown}]({quote(file)})\n\n*{shown}.* {escape_markdown(caption)}",
-        files=((file, standalone(drawing)),),
+        f"<figure>\n{chart.svg(name, title, description)}\n<figcaption>{text}</figcaption>\n</figure>",
+        f"*{escape_markdown(title)}.* {escape_markdown(caption)}",
     )
-
-
-def standalone(drawing: str) -> str:
-    """Return an ``svg`` element as the content of a file, with the styles that a page defines."""
-    style = f"<style>{STYLE}\nsvg {{ background: var(--card); }}</style>"
-    head, rest = re.sub(r"[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "\ufffd", drawing).split(">", 1)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{head}>\n{style}{rest}\n'
 
 
 def _line(curve: Curve, style: int, place: Callable[[Point], Point]) -> list[str]:

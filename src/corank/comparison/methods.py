@@ -42,10 +42,10 @@ INNER_FOLDS = 3
 """Inner folds of a grid search."""
 
 # scored rows of a single query from which some can be held out
-_ENOUGH = 8
+_MIN_ROWS = 8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Settings:
     """Settings shared by all fits of a comparison."""
 
@@ -103,14 +103,14 @@ class TrainingPart:
         If one query has all pairs, its rows are split; empty if there are too few rows.
         """
         rng, scored = np.random.default_rng(self.seeds), self.scored
-        holds = comparable(self.y[scored], self.qid[scored])
+        queries = comparable(self.y[scored], self.qid[scored])
         fold = np.full(len(self.y), -1)
-        if len(holds) > 1:
-            among = scored[np.isin(self.qid[scored], holds)]
-            fold_of_query = assign_folds(self.y[among], self.qid[among], min(INNER_FOLDS, len(holds)), rng)
-            judged = np.isin(self.qid, holds)
-            fold[judged] = fold_of_query[np.searchsorted(holds, self.qid[judged])]
-        elif len(scored) >= _ENOUGH:
+        if len(queries) > 1:
+            among = scored[np.isin(self.qid[scored], queries)]
+            fold_of_query = assign_folds(self.y[among], self.qid[among], min(INNER_FOLDS, len(queries)), rng)
+            judged = np.isin(self.qid, queries)
+            fold[judged] = fold_of_query[np.searchsorted(queries, self.qid[judged])]
+        elif len(scored) >= _MIN_ROWS:
             fold[scored] = assign_groups(self.y[scored], INNER_FOLDS, rng)
         return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(fold.max() + 1)]
 
@@ -122,11 +122,11 @@ class TrainingPart:
     @property
     def left_out_by(self) -> str | None:
         """The same; the disagreement on rows of a single query."""
-        return self.by_query or ("disagreement" if len(self.scored) >= _ENOUGH else None)
+        return self.by_query or ("disagreement" if len(self.scored) >= _MIN_ROWS else None)
 
-    def path(self, metric: str | None, **own: Any) -> dict[str, Any]:
+    def path(self, metric: str | None, **changes: Any) -> dict[str, Any]:
         """Return the parameters of exact leave-query-out along a path of alpha; none without a metric."""
-        return {} if metric is None else {"alphas": self.ratios(-5.0, 1.0, 2), "metric": metric, **own}
+        return {} if metric is None else {"alphas": self.ratios(-5.0, 1.0, 2), "metric": metric, **changes}
 
     @property
     def stopping(self) -> dict[str, Any]:
@@ -256,7 +256,6 @@ class Method:
     is_label_free: bool = False  # whether it needs no judgements
     uses_unscored: bool = False  # whether unjudged rows change the model
     takes_unscored: bool = True  # whether ``fit`` accepts unjudged rows; otherwise they are removed
-    warms_up: bool = True  # whether it compiles kernels when first used
     complexity: int = 0  # rank from the simplest method
     module: str = ""  # optional dependency
 
@@ -396,7 +395,6 @@ def _of_estimator(name: str, estimator: Any, place: int) -> Method:
         is_label_free=is_ranker and not last._needs_judgements,
         uses_unscored=is_ranker and bool(getattr(last, "coupling", 0.0)),
         takes_unscored=is_ranker,
-        warms_up=type(estimator).__module__.startswith("corank."),
         complexity=place,
     )
 

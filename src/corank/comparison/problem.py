@@ -123,8 +123,8 @@ class ComparisonProblem:
         if fold is not None and self.shared is not None:
             y[np.isin(self.shared[rows], self.shared[self.parts == fold])] = np.nan
         if fraction < 1.0:
-            kept = self._some_units(np.unique(self.units[rows][~np.isnan(y)]), fraction, seeds)
-            y[~np.isin(self.units[rows], kept)] = np.nan
+            drawn = self._some_units(np.unique(self.units[rows][~np.isnan(y)]), fraction, seeds)
+            y[~np.isin(self.units[rows], drawn)] = np.nan
         return rows, y
 
     @cached_property
@@ -138,8 +138,8 @@ class ComparisonProblem:
         if result is None:
             return None
         for fold in range(self.n_folds):
-            kept = (self.parts != fold) & ~np.isnan(self.y) & ~np.isin(result, result[self.parts == fold])
-            if not len(comparable(self.y[kept], self.codes[kept])):
+            remaining = (self.parts != fold) & ~np.isnan(self.y) & ~np.isin(result, result[self.parts == fold])
+            if not len(comparable(self.y[remaining], self.codes[remaining])):
                 return None
         return result
 
@@ -186,8 +186,8 @@ def assign_folds(y: Floats, groups: Ints, n_folds: int, rng: np.random.Generator
     """Assign groups of scored rows to folds, balancing the groups that have two different scores."""
     names = np.unique(groups)
     order = rng.permutation(len(names))
-    holds = np.isin(names, comparable(y, groups))
-    order = order[np.argsort(~holds[order], kind="stable")]
+    is_comparable = np.isin(names, comparable(y, groups))
+    order = order[np.argsort(~is_comparable[order], kind="stable")]
     fold = np.empty(len(names), dtype=np.int64)
     fold[order] = np.arange(len(names)) % n_folds
     return fold

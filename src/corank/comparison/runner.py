@@ -1,39 +1,363 @@
-"""Run the tasks of a comparison, reuse stored results, and turn them into outcomes and learning curves."""
+"""
+Fits of a comparison in worker processes, their stored results, and out-of-fold values.
+
+Every worker is an executor of its own with one process and one thread, so that a killed process ends one fit only, and
+processor times of methods can be compared. A worker compiles the kernels of a method before its first fit is measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from time import monotonic
+import hashlib
+import json
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property
+from importlib.metadata import version
+from pathlib import Path
+from threading import Thread
+from time import monotonic, process_time, sleep
 from typing import Any
 
+import joblib
 import numpy as np
+from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.pipeline import Pipeline
 
-from corank.comparison.methods import Method
+from corank._version import __version__
+from corank.comparison.methods import METHODS, LightGBM, Method, Settings, TrainingPart
 from corank.comparison.problem import ComparisonProblem
-from corank.comparison.values import CurvePoint, MethodOutcome
-from corank.comparison.workers import FoldTask, ResultStore, TaskResult, WorkerPool
+from corank.data.columns import MissingValues
+from corank.data.durable.files import JsonLines
 from corank.data.queries import Queries
-from corank.errors import InputError
-from corank.metrics import Convention, Evaluation, evaluate, sign_flip
+from corank.data.routing import fit_with_qid, predict_with_qid
+from corank.data.rows import has_missing
+from corank.deploy.persist import save
+from corank.errors import InputError, MissingExtra, UsageWarning, reason
+from corank.metrics import Evaluation, evaluate, sign_flip
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
+ONE_THREAD = {
+    f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA", "BLIS")
+}
+PROBLEM = "problem.joblib"
+"""File of a `ComparisonProblem`, whose arrays the workers map into memory."""
+
+# number of queries, and of rows of each, for warming up
+_WARM_QUERIES, _WARM_ROWS = 6, 40
 # units of the progress bar per unit of cost, and the cost of starting a task
 _UNITS, _START_COST = 100, 0.3
 
 
-@dataclass(frozen=True, eq=False)
-class FoldEvaluator:
-    """Evaluates out-of-fold scores."""
+@dataclass(frozen=True)
+class FoldTask:
+    """One fit."""
 
-    problem: ComparisonProblem  # problem, queries: the rows, and the ids of their queries
-    queries: Queries
+    method: str  # name of the method
+    fold: int | None  # test fold; None fits on all rows and saves the model
+    fraction: float = 1.0  # share of the scored queries that keep their scores
+    repeat: int = 0  # number of the random draw of that share
+
+
+@dataclass(frozen=True, eq=False)
+class TaskResult:
+    """Result of a task."""
+
+    scores: Floats  # of the test rows, ascending; empty for a fit on all rows
+    chosen: dict[str, Any]  # tuned parameters
+    fit_seconds: float  # fit_seconds, predict_seconds: processor time
+    predict_seconds: float
+    note: str = ""  # why the model could not be saved, or ""
+    digest: str = ""  # SHA-256 of the file of the saved model
+
+
+def perform(
+    problem: ComparisonProblem, method: Method, settings: Settings, task: FoldTask, model_file: Path
+) -> TaskResult:
+    """Run a task; a fit on all rows writes the model."""
+    seeds = (settings.seed, 0 if task.fold is None else task.fold + 1, task.repeat)
+    rows, y = problem.train(task.fold, task.fraction, seeds)
+    part = part_of(problem, method, rows, y, settings, seeds)
+    began = process_time()
+    with warnings.catch_warnings():
+        # a comparison tries the kernel that this hint suggests
+        warnings.filterwarnings("ignore", "on left-out queries", UsageWarning)
+        model = fit_with_qid(method.make(part), part.X, part.y, part.qid)
+    fit_seconds = process_time() - began
+    if task.fold is None:
+        note = _save_model(model, problem.names, model_file)
+        return TaskResult(np.empty(0), chosen_of(model), fit_seconds, 0.0, note, "" if note else file_hash(model_file))
+    test = problem.test(task.fold)
+    X = _rows(problem, test)
+    if has_missing(X) and not has_missing(part.X):
+        # nothing could be learnt about missing values: use the means of the training rows
+        X = MissingValues.of(part.X).fill(X)
+    began = process_time()
+    scores = np.asarray(predict_with_qid(model, X, problem.codes[test]), np.float64)
+    if scores.shape != (len(test),) or not np.isfinite(scores).all():
+        raise InputError("predict did not return one finite score for each row; leave this method out, or correct it.")
+    return TaskResult(scores, chosen_of(model), fit_seconds, process_time() - began)
+
+
+def part_of(
+    problem: ComparisonProblem, method: Method, rows: Any, y: Any, settings: Settings, seeds: tuple[int, ...]
+) -> TrainingPart:
+    """Return what a method may see of a training part."""
+    if method.is_label_free:
+        y = np.full(len(y), np.nan)
+    elif not method.takes_unscored:
+        rows, y = rows[~np.isnan(y)], y[~np.isnan(y)]
+    return TrainingPart(_rows(problem, rows), y, np.asarray(problem.codes[rows]), settings, seeds)
+
+
+def _rows(problem: ComparisonProblem, rows: Any) -> Any:
+    """Return a copy of rows in memory."""
+    X = problem.X[rows]
+    return X if sparse.issparse(X) else np.asarray(X)
+
+
+def chosen_of(model: Any) -> dict[str, Any]:
+    """Return the tuned parameters."""
+    if hasattr(model, "best_params_"):
+        return {name.rpartition("__")[2]: _plain(value) for name, value in model.best_params_.items()}
+    while isinstance(model, Pipeline) or hasattr(model, "ranker_"):
+        model = model[-1] if isinstance(model, Pipeline) else model.ranker_
+    return {name[:-1]: _plain(getattr(model, name)) for name in ("alpha_", "coupling_") if hasattr(model, name)}
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, bool | int | float | str) or value is None else repr(value)
+
+
+def _save_model(model: Any, names: tuple[str, ...] | None, path: Path) -> str:
+    """Save a model with the names of its columns; return why it failed, or ""."""
+    model = getattr(model, "best_estimator_", model)
+    model = model.ranker_ if isinstance(model, LightGBM) else model
+    if names is not None:  # it was fitted on an array
+        first = model[0] if isinstance(model, Pipeline) else model
+        first.feature_names_in_ = np.array(names, dtype=object)
+    try:
+        save(model, path, overwrite=True)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file; "" if it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def error_message(error: BaseException) -> str:
+    """Return a sentence about why a task failed."""
+    if isinstance(error, InputError | MissingExtra):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "not enough memory."
+    if isinstance(error, BrokenProcessPool):
+        return "its process was killed, perhaps out of memory."
+    text = reason(error) if isinstance(error, Exception) else ""
+    name = type(error).__name__
+    return f"{name}: {text}." if text != name else f"{name}."
+
+
+def _begin(parent: int) -> None:
+    """Prepare a worker: it ends with its parent, Ctrl-C is for the parent, and what libraries print is not shown."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(1.0)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdout.flush()
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    warnings.simplefilter("ignore")
+
+
+@cache
+def _problem(folder: Path) -> ComparisonProblem:
+    problem: ComparisonProblem = joblib.load(folder / PROBLEM, mmap_mode="r")
+    return problem
+
+
+@cache
+def _warm_up(folder: Path, name: str, settings: Settings) -> None:
+    """Fit a named method on a few rows, so that kernels are compiled before times are measured; ignore failures."""
+    problem, method = _problem(folder), METHODS[name]
+    units = sorted(problem.comparable)[:_WARM_QUERIES]
+    rows = np.concatenate([np.flatnonzero(problem.units == unit)[:_WARM_ROWS] for unit in units])
+    with suppress(Exception):
+        part = part_of(problem, method, rows, problem.y[rows], settings, (0,))
+        predict_with_qid(fit_with_qid(method.make(part), part.X, part.y, part.qid), part.X, part.qid)
+
+
+def _run(folder: Path, user_method: Method | None, settings: Settings, task: FoldTask, model: Path) -> TaskResult | str:
+    """Run a task in a worker, by a method of the user or a named one; return its result, or why it failed."""
+    try:
+        if user_method is None:
+            _warm_up(folder, task.method, settings)
+        return perform(_problem(folder), user_method or METHODS[task.method], settings, task, model)
+    except Exception as error:
+        return error_message(error)
+
+
+@dataclass(eq=False)
+class WorkerPool:
+    """Workers that share one problem, written to a scratch folder."""
+
+    methods: Mapping[str, Method]
+    settings: Settings
+    n: int  # number of workers
+    model: Path  # file of the model of a fit on all rows
+    scratch: Path = Path()  # folder with the problem
+    _workers: dict[int, Any] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """End all workers and what they run."""
+        while self._workers:
+            self._workers.popitem()[1].shutdown(wait=True, kill_workers=True)
+
+    def run(self, tasks: Iterable[FoldTask], deadline: float | None) -> Iterator[tuple[FoldTask, TaskResult | str]]:
+        """Run tasks in order; yield each with its result, or why it failed. Fits that run at the deadline are ended."""
+        waiting, idle = iter(tasks), list(range(self.n))
+        running: dict[Future[TaskResult | str], tuple[int, FoldTask]] = {}
+        while True:
+            while idle and (deadline is None or monotonic() < deadline) and (task := next(waiting, None)):
+                number = idle.pop(0)
+                running[self._submit(number, task)] = number, task
+            if not running:
+                return
+            left = None if deadline is None else max(0.0, deadline - monotonic())
+            done = wait(running, left, FIRST_COMPLETED).done
+            if not done:
+                self.close()
+                return
+            for future in done:
+                number, task = running.pop(future)
+                idle.append(number)
+                try:
+                    yield task, future.result()
+                except BrokenProcessPool as error:  # the next task starts a new process
+                    self._workers.pop(number).shutdown(wait=True, kill_workers=True)
+                    yield task, error_message(error)
+
+    def _submit(self, number: int, task: FoldTask) -> Any:
+        if number not in self._workers:
+            self._workers[number] = ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(),), env=ONE_THREAD)
+        method = self.methods[task.method]
+        user_method = method if method.signature else None
+        return self._workers[number].submit(_run, self.scratch, user_method, self.settings, task, self.model)
+
+
+class ResultLog:
+    """Results of fits as JSON lines, by a hash of everything that each depends on; damaged lines are ignored."""
+
+    def __init__(self, path: Path, about: Mapping[str, Any], methods: Mapping[str, Method]) -> None:
+        self.about, self.methods = {"corank": __version__, **about}, methods
+        try:
+            self._log = JsonLines(path)
+        except BlockingIOError:
+            raise InputError(f"{path} is in use by another comparison; wait, or choose another folder.") from None
+        self.close = self._log.close
+        self._known: dict[str, TaskResult] = {}
+        for line in self._log.lines:
+            with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                record = json.loads(line)
+                key, scores = record.pop("key"), np.array(record.pop("scores"), dtype=np.float64)
+                record |= {name: float(record[name]) for name in ("fit_seconds", "predict_seconds")}
+                self._known[key] = TaskResult(scores, **{**record, "chosen": dict(record["chosen"])})
+
+    def key(self, task: FoldTask) -> str:
+        """Return the hash of a task."""
+        method = self.methods[task.method]
+        about = {
+            **self.about, "title": method.title, "tuning": method.tuning, "signature": method.signature,
+            "module": f"{method.module} {version(method.module)}" if method.module else "", **asdict(task),
+        }  # fmt: skip
+        return hashlib.sha256(json.dumps(about, sort_keys=True, default=asdict).encode()).hexdigest()[:32]
+
+    def get(self, task: FoldTask) -> TaskResult | None:
+        """Return the result of a task, or None."""
+        return self._known.get(self.key(task))
+
+    def add(self, task: FoldTask, result: TaskResult) -> None:
+        """Store the result of a task; it is on the disk when this returns."""
+        self._log.append({"key": self.key(task), **vars(result), "scores": result.scores.tolist()})
+        self._known[self.key(task)] = result
+
+
+@dataclass(eq=False)
+class TaskRunner:
+    """Runs tasks on one problem, and evaluates their scores."""
+
+    problem: ComparisonProblem
+    queries: Queries  # ids of the queries
     docids: Any  # document ids of the rows of the data, or None
-    convention: Convention
+    methods: dict[str, Method]  # all methods by name
+    settings: Settings
+    metrics: Sequence[str]  # the first one is the metric of the study
+    pool: WorkerPool
+    verbose: bool
+    log: ResultLog = field(init=False)
+    errors: dict[FoldTask, str] = field(default_factory=dict)  # messages of failed tasks
+
+    def run(self, tasks: Sequence[FoldTask], what: str, deadline: float | None) -> bool:
+        """Run the tasks without a stored result, in the given order; return whether all were run in time."""
+        missing = [task for task in tasks if self.result(task) is None]
+        costs = {task: _START_COST + self.methods[task.method].cost * task.fraction for task in missing}
+        weights = {task: round(_UNITS * cost) for task, cost in costs.items()}
+        with progress(sum(weights.values()), what, self.verbose and bool(missing)) as advance:
+            for task, result in self.pool.run((task for task in missing if not self.error_of(task)), deadline):
+                advance(weights[task])
+                if isinstance(result, str):
+                    self.errors[task] = result
+                else:
+                    self.log.add(task, result)
+        return all(self.result(task) is not None or self.error_of(task) for task in missing)
+
+    def result(self, task: FoldTask) -> TaskResult | None:
+        """Return a stored result; None if it, or the model of a fit on all rows, is missing or damaged."""
+        result = self.log.get(task)
+        if result is None:
+            return None
+        if task.fold is None:
+            return result if result.note or (result.digest and result.digest == file_hash(self.pool.model)) else None
+        is_whole = result.scores.shape == (len(self.problem.test(task.fold)),)
+        return result if is_whole and np.isfinite(result.scores).all() else None
+
+    def error_of(self, task: FoldTask) -> str:
+        """Return why this task, or another fold of it, failed; "" if none did."""
+        return next((error for other, error in self.errors.items() if replace(other, fold=task.fold) == task), "")
+
+    def tasks_of(self, method: str, fraction: float = 1.0, repeat: int = 0) -> list[FoldTask]:
+        """Return the tasks of a method, one per fold."""
+        return [FoldTask(method, fold, fraction, repeat) for fold in range(self.problem.n_folds)]
+
+    def scores(self, tasks: Sequence[FoldTask]) -> Floats | None:
+        """Return the out-of-fold scores of all evaluated rows; None if a fold is missing."""
+        scores = np.empty(len(self.problem.y))
+        for task in tasks:
+            result = self.result(task)
+            if result is None or task.fold is None:
+                return None
+            scores[self.problem.test(task.fold)] = result.scores
+        return scores[self.problem.judged]
 
     @cached_property
     def ids(self) -> NDArray[Any]:
@@ -47,151 +371,17 @@ class FoldEvaluator:
         """Evaluate scores of ``problem.judged``."""
         rows = self.problem.judged
         docids = None if self.docids is None else np.asarray(self.docids)[rows]
-        return evaluate(self.problem.y[rows], scores, self.ids, metrics, convention=self.convention, docids=docids)
+        convention = self.settings.convention
+        return evaluate(self.problem.y[rows], scores, self.ids, metrics, convention=convention, docids=docids)
 
-    def require(self, metrics: Sequence[str]) -> None:
+    def require_metric(self) -> None:
         """Raise `InputError`, before any fit, if the grades do not suit a metric."""
-        result = self.evaluate(np.zeros(len(self.problem.judged)), metrics)
-        if not result[metrics[0]].n_used:
-            raise InputError(f"{metrics[0]} is undefined for every judged query; choose another metric with metrics=.")
+        result = self.evaluate(np.zeros(len(self.problem.judged)), self.metrics)
+        if not result[self.metrics[0]].n_used:
+            raise InputError(
+                f"{self.metrics[0]} is undefined for every judged query; choose another metric with metrics=."
+            )
 
-
-@dataclass(eq=False)
-class TaskRunner:
-    """
-    Runs tasks on one problem.
-
-    known, errors: results of finished tasks, and messages of failed ones.
-    """
-
-    evaluator: FoldEvaluator
-    methods: dict[str, Method]  # all methods by name
-    results: ResultStore
-    workers: WorkerPool  # processes that run tasks
-    metrics: Sequence[str]  # the first one is the metric of the study
-    level: float  # level of intervals
-    verbose: bool
-    known: dict[FoldTask, TaskResult] = field(default_factory=dict)
-    errors: dict[FoldTask, str] = field(default_factory=dict)
-
-    def run(self, tasks: Sequence[FoldTask], what: str, deadline: float | None) -> bool:
-        """Run the tasks without a stored result, in the given order; return whether all were run in time."""
-        missing = [task for task in tasks if not self._is_known(task)]
-        costs = {task: _START_COST + self.methods[task.method].cost * task.fraction for task in missing}
-        weights = {task: round(_UNITS * cost) for task, cost in costs.items()}
-        with progress(sum(weights.values()), what, self.verbose and bool(missing)) as advance:
-
-            def on_done(task: FoldTask, error: str) -> None:
-                advance(weights[task])
-                if error or not self._is_known(task):
-                    self.errors[task] = error or "its result could not be read."
-
-            def is_wanted(task: FoldTask) -> bool:
-                if self.error_of(task):
-                    advance(weights[task])
-                    return False
-                return deadline is None or monotonic() + self._expected(task) < deadline
-
-            if missing:
-                files = [(task, self.results.file(task, self.methods[task.method])) for task in missing]
-                self.workers.run(files, on_done, is_wanted, deadline)
-        return all(self._is_known(task) or self.error_of(task) for task in missing)
-
-    def error_of(self, task: FoldTask) -> str:
-        """Return why this task, or another fold of it, failed; "" if none did."""
-        alike = [error for other, error in self.errors.items() if replace(other, fold=task.fold) == task]
-        return alike[0] if alike else ""
-
-    def _is_known(self, task: FoldTask) -> bool:
-        if task not in self.known:
-            result = self.results.read(task, self.methods[task.method])
-            if result is not None:
-                self.known[task] = result
-        return task in self.known
-
-    def _expected(self, task: FoldTask) -> float:
-        """Estimate the seconds of a task by the other folds of its method."""
-        alike = [
-            item.fit_seconds + item.predict_seconds
-            for other, item in self.known.items()
-            if other.method == task.method and other.fraction >= task.fraction
-        ]
-        return max(alike, default=0.0)
-
-    def refit_seconds(self, name: str) -> float:
-        """Estimate the seconds of refitting a method: those of a fold, scaled to all rows."""
-        task, n = FoldTask(name, None), self.evaluator.problem.n_folds
-        return 0.0 if self._is_known(task) else self._expected(task) * n / (n - 1)
-
-    def tasks_of(self, method: str, fraction: float = 1.0, repeat: int = 0) -> list[FoldTask]:
-        """Return the tasks of a method, one per fold."""
-        return [FoldTask(method, fold, fraction, repeat) for fold in range(self.evaluator.problem.n_folds)]
-
-    def scores(self, tasks: Sequence[FoldTask]) -> Floats | None:
-        """Return the out-of-fold scores of all evaluated rows; None if a fold is missing."""
-        if not all(task in self.known for task in tasks):
-            return None
-        scores = np.empty(len(self.evaluator.problem.y))
-        for task in tasks:
-            assert task.fold is not None
-            scores[self.evaluator.problem.test(task.fold)] = self.known[task].scores
-        return scores[self.evaluator.problem.judged]
-
-    def outcome(self, name: str) -> MethodOutcome:
-        """Return the outcome of a method."""
-        method, tasks = self.methods[name], self.tasks_of(name)
-        done = [self.known[task] for task in tasks if task in self.known]
-        scores = self.scores(tasks)
-        evaluation = None if scores is None else self.evaluator.evaluate(scores, self.metrics)
-        low = high = float("nan")
-        if evaluation is not None:
-            low, high = self.interval(evaluation[self.metrics[0]].values)
-        return MethodOutcome(
-            name,
-            method.title,
-            is_label_free=method.is_label_free,
-            uses_unscored=method.uses_unscored,
-            complexity=method.complexity,
-            tuning=method.tuning,
-            chosen=tuple(item.chosen for item in done),
-            evaluation=evaluation,
-            low=low,
-            high=high,
-            fit_seconds=sum((item.fit_seconds for item in done), 0.0),
-            predict_seconds=sum((item.predict_seconds for item in done), 0.0),
-            n_done=len(done),
-            error=self.error_of(tasks[0]),
-        )
-
-    def interval(self, values: Floats) -> tuple[float, float]:
+    def interval(self, values: Floats, level: float) -> tuple[float, float]:
         """Return the interval of a mean over queries, with the same draws for every method."""
-        return sign_flip(values, np.random.default_rng([self.results.settings.seed, 2]), self.level)[:2]
-
-    def curve(
-        self, names: Sequence[str], fractions: Sequence[float], n_repeats: int, deadline: float | None
-    ) -> tuple[tuple[CurvePoint, ...], bool]:
-        """Fit methods on shares of the scored queries; return the points, and whether they are complete."""
-        problem = self.evaluator.problem
-        training = [problem.train(fold) for fold in range(problem.n_folds)]
-        n_scored = [len(np.unique(problem.units[rows][~np.isnan(y)])) for rows, y in training]
-        shares = [share for share in fractions if share * min(n_scored) >= 2]
-        learnt = [name for name in names if not self.methods[name].is_label_free]
-        points = [(name, share, repeat) for repeat in range(n_repeats) for share in shares for name in learnt]
-        is_complete = self.run([task for point in points for task in self.tasks_of(*point)], "learning curve", deadline)
-        result = []
-        for name in names:
-            for share in (*shares, 1.0):
-                is_same = self.methods[name].is_label_free or share == 1.0
-                repeats = [(1.0, 0)] if is_same else [(share, repeat) for repeat in range(n_repeats)]
-                result += self._points(name, share, repeats, round(share * float(np.mean(n_scored))))
-        return tuple(result), is_complete
-
-    def _points(self, name: str, share: float, repeats: list[tuple[float, int]], n: int) -> list[CurvePoint]:
-        drawn = [self.scores(self.tasks_of(name, *repeat)) for repeat in repeats]
-        metric = self.metrics[0]
-        values = [self.evaluator.evaluate(scores, [metric])[metric].values for scores in drawn if scores is not None]
-        if not values:
-            return []
-        means = np.mean(values, axis=0)
-        mean = float(np.nanmean(means)) if not np.isnan(means).all() else float("nan")
-        return [CurvePoint(name, share, n, mean, *self.interval(means), n_repeats=len(values))]
+        return sign_flip(values, np.random.default_rng([self.settings.seed, 2]), level)[:2]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,25 +21,28 @@ from scipy import sparse
 
 from corank._moved import old_parameters
 from corank._version import __version__
+from corank.comparison.advice import RANDOM, RULE, Advice, give_advice, quality
 from corank.comparison.methods import DEFAULT, Method, Settings, find_methods
+from corank.comparison.outcomes import CurvePoint, DataSummary, MethodOutcome, Study
 from corank.comparison.problem import ComparisonProblem, InputRows, make_problem
-from corank.comparison.runner import FoldEvaluator, TaskRunner
-from corank.comparison.values import CurvePoint, DataSummary, MethodOutcome, Study
-from corank.comparison.winner import RANDOM, RULE, WinnerChoice, choose_winner, quality
-from corank.comparison.workers import PROBLEM, FoldTask, ResultStore, WorkerPool, model_file
+from corank.comparison.runner import PROBLEM, FoldTask, ResultLog, TaskRunner, WorkerPool
 from corank.core.threads import n_threads
-from corank.data.durable.atomic import atomic_file, explain_write_errors
-from corank.data.durable.regular import read_regular
-from corank.data.durable.scratch import scratch_folder
+from corank.data.durable.atomic import atomic_file, explain_write_errors, scratch_folder
+from corank.data.durable.files import read_regular
 from corank.data.rows import encode_like
+from corank.deploy.persist import load
 from corank.errors import InputError
 from corank.metrics import Convention, Evaluation, parse_metric
 from corank.metrics.conventions import find_convention
 from corank.parameters import check_values, integer, none, number
 from corank.parameters import n_jobs as number_of_jobs
+from corank.tables import json_values
 
 FRACTIONS = (0.1, 0.25, 0.5)
 """Default shares of the scored queries for the learning curve."""
+
+N_DRAWS = 2
+"""Random draws of each share."""
 
 MAX_JOBS = 4
 """Largest default number of processes; each holds a training part in memory."""
@@ -49,7 +50,7 @@ MAX_JOBS = 4
 LEVEL = 0.95
 """Level of all intervals."""
 
-STUDY, MODEL, RESULTS = "study.json", "model.safetensors", "results"
+STUDY, MODEL, RESULTS = "study.json", "model.safetensors", "results.jsonl"
 """Names in the folder of a study."""
 
 # shares of the budget for the methods, and for all fits; the rest is for the refit
@@ -73,7 +74,6 @@ def compare(
     convention: str | Convention = "corank",
     folds: int = 5,
     fractions: Sequence[float] = FRACTIONS,
-    n_repeats: int = 2,
     budget: float | None = None,
     folder: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -118,8 +118,6 @@ def compare(
         Number of outer folds; fewer if there are fewer judged queries.
     fractions : sequence of float
         Shares of the scored queries for the learning curve; empty for no curve.
-    n_repeats : int
-        Random draws of each share.
     budget : float, optional
         Time limit in seconds. Cheap methods run first; a quarter of the time is reserved for the learning curve and the
         refit of the winner, which is never stopped. The study lists what was left out.
@@ -151,9 +149,9 @@ def compare(
     """
     began = monotonic()
     check_values(
-        {"folds": folds, "random_state": random_state, "n_repeats": n_repeats, "budget": budget, "n_jobs": n_jobs},
+        {"folds": folds, "random_state": random_state, "budget": budget, "n_jobs": n_jobs},
         {
-            "folds": integer(2), "random_state": integer(0), "n_repeats": integer(1), "n_jobs": number_of_jobs,
+            "folds": integer(2), "random_state": integer(0), "n_jobs": number_of_jobs,
             "budget": number(0, inside="()") | none,
         },
     )  # fmt: skip
@@ -165,29 +163,35 @@ def compare(
     names = tuple(dict.fromkeys(str(parse_metric(item)) for item in requested))
     chosen = find_methods(models, columns, is_sparse=sparse.issparse(problem.X))
     methods = {item.name: item for item in chosen.values() if item.is_installed}
-    shares = _shares(fractions)
+    shares = sorted({float(share) for share in fractions})
+    if any(not 0.0 < share < 1.0 for share in shares):
+        raise InputError(f"fractions is {list(fractions)!r}; pass shares between 0 and 1, such as [0.1, 0.5], or [].")
     settings = Settings(names[0], find_convention(convention), random_state, columns)
-    evaluator = FoldEvaluator(problem, queries, inputs.docids, settings.convention)
-    evaluator.require(names)
+    about = {"data": problem.fingerprint, "folds": problem.n_folds, **asdict(settings)}
     with ExitStack() as leaving:
         place = Path(leaving.enter_context(TemporaryDirectory()) if folder is None else folder)
+        n_processes = min(n_threads(), MAX_JOBS) if n_jobs is None else n_threads(n_jobs)
+        workers = WorkerPool(methods, settings, n_processes, place / MODEL)
+        runner = TaskRunner(problem, queries, inputs.docids, methods, settings, names, workers, verbose)
+        runner.require_metric()
         prepare(place, problem.fingerprint, overwrite)
-        scratch = leaving.enter_context(scratch_folder(place / "problem"))
-        joblib.dump(problem, scratch / PROBLEM)
-        workers = leaving.enter_context(WorkerPool(scratch, methods, settings, _n_processes(n_jobs)))
-        results = ResultStore(place / RESULTS, problem.fingerprint, problem.n_folds, settings)
-        runner = TaskRunner(evaluator, methods, results, workers, names, LEVEL, verbose)
+        workers.scratch = leaving.enter_context(scratch_folder(place / "problem"))
+        joblib.dump(problem, workers.scratch / PROBLEM)
+        leaving.callback(workers.close)
+        runner.log = ResultLog(place / RESULTS, about, methods)
+        leaving.callback(runner.log.close)
         until = [None if budget is None else began + share * budget for share in (_METHODS_UNTIL, _ALL_UNTIL)]
         outcomes = _evaluate(runner, until[0])
-        choice = choose_winner(outcomes, names[0], LEVEL, random_state, problem.unit)
+        advice = give_advice(outcomes, names[0], LEVEL, random_state, problem.unit)
         curve: tuple[CurvePoint, ...] = ()
         is_complete = True
-        if choice.winner and shares:
-            ends = None if until[1] is None else until[1] - runner.refit_seconds(choice.winner)
-            curve, is_complete = runner.curve(_curve_methods(outcomes, choice), shares, n_repeats, ends)
-        ranker, model, failures = _refit(runner, choice.winner, None if folder is None else place)
-        notes = [*_absent(chosen.values()), *_notes(problem, chosen.values(), columns, folds)]
-        notes += [*_cut(outcomes, budget, is_complete), *failures]
+        if advice.winner and shares:
+            curve, is_complete = _curve(runner, _curve_methods(outcomes, advice), shares, until[1])
+        model, failures = _refit(runner, advice.winner, place / MODEL)
+        notes = [*_notes(problem, chosen.values(), columns, folds), *_cut(outcomes, budget, is_complete), *failures]
+        packages = [*_SHOWN, *sorted({method.module for method in methods.values() if method.module})]
+        versions = {"corank": __version__, "python": platform.python_version()}
+        versions |= {package: version(package) for package in packages}
         study = Study(
             data=DataSummary.of(problem, name),
             metric=names[0],
@@ -196,22 +200,22 @@ def compare(
             larger_is_better=parse_metric(names[0]).measure.larger_is_better,
             level=LEVEL,
             outcomes=outcomes,
-            tests=choice.tests,
+            tests=advice.tests,
             curve=curve,
-            best=choice.best,
-            simplest=choice.simplest,
-            winner=choice.winner,
+            best=advice.best,
+            simplest=advice.simplest,
+            winner=advice.winner,
             rule=RULE,
-            verdict=choice.sentence,
+            verdict=advice.sentence,
             notes=tuple(notes),
             folds=problem.n_folds,
             seed=random_state,
-            versions=_versions(methods.values()),
+            versions=versions,
             command=command,
             seconds=monotonic() - began,
-            model=model,
-            ranker=ranker,
-            rivals=choice.rivals,
+            model=None if folder is None or model is None else place / MODEL,
+            ranker=model,
+            rivals=advice.rivals,
         )
         if folder is not None:
             write_study(study, place)
@@ -226,22 +230,72 @@ def _evaluate(runner: TaskRunner, deadline: float | None) -> tuple[MethodOutcome
     free = [name for name in by_cost if methods[name].is_label_free]
     runner.run([task for name in free for task in runner.tasks_of(name)], "label-free methods", None)
     runner.run([task for name in by_cost for task in runner.tasks_of(name)], f"{len(by_cost)} methods", deadline)
-    outcomes = [runner.outcome(name) for name in methods]
+    outcomes = [_outcome(runner, name) for name in methods]
     return tuple(sorted(outcomes, key=lambda item: (item.evaluation is None, -quality(item, metric), item.complexity)))
 
 
-def _refit(runner: TaskRunner, winner: str, folder: Path | None) -> tuple[Any, Path | None, list[str]]:
-    """Fit the winner on all rows; return the model, its file, and notes about failures."""
+def _outcome(runner: TaskRunner, name: str) -> MethodOutcome:
+    method, tasks = runner.methods[name], runner.tasks_of(name)
+    done = [result for result in map(runner.result, tasks) if result is not None]
+    scores = runner.scores(tasks)
+    evaluation = None if scores is None else runner.evaluate(scores, runner.metrics)
+    low = high = float("nan")
+    if evaluation is not None:
+        low, high = runner.interval(evaluation[runner.metrics[0]].values, LEVEL)
+    return MethodOutcome(
+        name, method.title, method.is_label_free, method.uses_unscored, method.complexity, method.tuning,
+        tuple(item.chosen for item in done), evaluation, low, high, sum((item.fit_seconds for item in done), 0.0),
+        sum((item.predict_seconds for item in done), 0.0), len(done), runner.error_of(tasks[0]),
+    )  # fmt: skip
+
+
+def _curve(
+    runner: TaskRunner, names: Sequence[str], fractions: Sequence[float], deadline: float | None
+) -> tuple[tuple[CurvePoint, ...], bool]:
+    """Fit methods on shares of the scored queries; return the points, and whether they are complete."""
+    problem, methods, metric = runner.problem, runner.methods, runner.metrics[0]
+    training = [problem.train(fold) for fold in range(problem.n_folds)]
+    n_scored = [len(np.unique(problem.units[rows][~np.isnan(y)])) for rows, y in training]
+    shares = [share for share in fractions if share * min(n_scored) >= 2]
+    learnt = [name for name in names if not methods[name].is_label_free]
+    draws = [(name, share, repeat) for repeat in range(N_DRAWS) for share in shares for name in learnt]
+    is_complete = runner.run([task for draw in draws for task in runner.tasks_of(*draw)], "learning curve", deadline)
+    points = []
+    for name in names:
+        for share in (*shares, 1.0):
+            is_same = methods[name].is_label_free or share == 1.0
+            drawn = [(1.0, 0)] if is_same else [(share, repeat) for repeat in range(N_DRAWS)]
+            scores = [runner.scores(runner.tasks_of(name, *draw)) for draw in drawn]
+            values = [runner.evaluate(part, [metric])[metric].values for part in scores if part is not None]
+            if values:
+                means = np.mean(values, axis=0)
+                mean = float(np.nanmean(means)) if not np.isnan(means).all() else float("nan")
+                n = round(share * float(np.mean(n_scored)))
+                points.append(CurvePoint(name, share, n, mean, *runner.interval(means, LEVEL)))
+    return tuple(points), is_complete
+
+
+def _curve_methods(outcomes: Sequence[MethodOutcome], advice: Advice) -> list[str]:
+    """Choose methods for the curve: winner, best, simplest, best learnt, LightGBM and the label-free ones."""
+    complete = [outcome for outcome in outcomes if outcome.evaluation is not None]
+    learns = next((item.name for item in complete if not item.is_label_free), "")
+    wanted = (advice.winner, advice.best, advice.simplest, learns, "lightgbm")
+    return [item.name for item in complete if item.name in wanted or (item.is_label_free and item.name != RANDOM)]
+
+
+def _refit(runner: TaskRunner, winner: str, file: Path) -> tuple[Any, list[str]]:
+    """Fit the winner on all rows; return the model, which is saved, and notes about failures."""
     if not winner:
-        return None, None, []
-    task, method = FoldTask(winner, None), runner.methods[winner]
+        return None, []
+    task = FoldTask(winner, None)
     runner.run([task], "the winner", None)
-    if task not in runner.known:
-        return None, None, [f"The winner could not be fitted on all rows: {runner.error_of(task)}"]
-    if runner.known[task].note:
-        return None, None, [f"The winner could not be saved: {runner.known[task].note}"]
-    source = model_file(runner.results.file(task, method))
-    return runner.results.model(task, method), None if folder is None else keep_model(source, folder), []
+    result = runner.result(task)
+    if result is not None and not result.note:
+        return load(file), []
+    file.unlink(missing_ok=True)  # of an earlier run
+    if result is None:
+        return None, [f"The winner could not be fitted on all rows: {runner.error_of(task)}"]
+    return None, [f"The winner could not be saved: {result.note}"]
 
 
 def _cut(outcomes: Sequence[MethodOutcome], budget: float | None, is_complete: bool) -> list[str]:
@@ -257,44 +311,15 @@ def _cut(outcomes: Sequence[MethodOutcome], budget: float | None, is_complete: b
     return notes
 
 
-def _curve_methods(outcomes: Sequence[MethodOutcome], choice: WinnerChoice) -> list[str]:
-    """Choose methods for the curve: winner, best, simplest, best learnt, LightGBM and the label-free ones."""
-    complete = [outcome for outcome in outcomes if outcome.evaluation is not None]
-    learns = next((item.name for item in complete if not item.is_label_free), "")
-    wanted = (choice.winner, choice.best, choice.simplest, learns, "lightgbm")
-    return [item.name for item in complete if item.name in wanted or (item.is_label_free and item.name != RANDOM)]
-
-
-def _versions(methods: Iterable[Method]) -> dict[str, str]:
-    """Return the versions of corank and of its main dependencies."""
-    names = [*_SHOWN, *sorted({method.module for method in methods if method.module})]
-    return {"corank": __version__, "python": platform.python_version(), **{name: version(name) for name in names}}
-
-
-def _shares(fractions: Sequence[float]) -> tuple[float, ...]:
-    result = sorted({float(share) for share in fractions})
-    if any(not 0.0 < share < 1.0 for share in result):
-        raise InputError(f"fractions is {list(fractions)!r}; pass shares between 0 and 1, such as [0.1, 0.5], or [].")
-    return tuple(result)
-
-
-def _n_processes(n_jobs: int | None) -> int:
-    return min(n_threads(), MAX_JOBS) if n_jobs is None else n_threads(n_jobs)
-
-
-def _absent(methods: Iterable[Method]) -> list[str]:
-    return [
+def _notes(
+    problem: ComparisonProblem, methods: Iterable[Method], columns: tuple[int, ...] | None, folds: int
+) -> list[str]:
+    """Return notes about methods that are left out, and about unusual folds and rows."""
+    notes = [
         f"{method.title} was left out: {method.module} is not installed; run: pip install 'corank[trees]'."
         for method in methods
         if not method.is_installed
     ]
-
-
-def _notes(
-    problem: ComparisonProblem, methods: Iterable[Method], columns: tuple[int, ...] | None, folds: int
-) -> list[str]:
-    """Return notes about unusual folds and rows."""
-    notes = []
     scored = ~np.isnan(problem.y)
     if not np.array_equal(problem.units[scored], problem.codes[scored]):
         n = len(np.unique(problem.units[scored]))
@@ -316,7 +341,7 @@ def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, not a folder; choose another name.")
     with explain_write_errors(folder):
-        (folder / RESULTS).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     if overwrite:
         return
     if (folder / STUDY).exists():
@@ -328,7 +353,7 @@ def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
             raise InputError(
                 f"{folder} holds a study of other data; choose another folder, or replace it with overwrite=True."
             )
-    elif (folder / MODEL).exists():
+    elif (folder / MODEL).exists() and not (folder / RESULTS).exists():
         raise InputError(f"{folder / MODEL} exists already; choose another folder, or replace it with overwrite=True.")
 
 
@@ -339,41 +364,26 @@ def write_study(study: Study, folder: Path) -> Path:
     return folder / STUDY
 
 
-def keep_model(source: Path, folder: Path) -> Path:
-    """Copy the winner's model into the folder of a study; return its path."""
-    with explain_write_errors(folder / MODEL), atomic_file(folder / MODEL, overwrite=True) as scratch:
-        shutil.copyfile(source, scratch)
-    return folder / MODEL
-
-
 def study_record(study: Study) -> dict[str, Any]:
     """Return a study as JSON values: NaN is null, and evaluations hold the values of every query."""
-    record: dict[str, Any] = {
-        field.name: _plain(getattr(study, field.name)) for field in fields(study) if field.name != "ranker"
-    }
+    record: dict[str, Any] = json_values(replace(study, outcomes=(), ranker=None))
+    del record["ranker"]
+    record["outcomes"] = [
+        json_values({**vars(outcome), "evaluation": _evaluation_record(outcome.evaluation)})
+        for outcome in study.outcomes
+    ]
     return record
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Evaluation):
-        return {
-            "convention": value.convention.name,
-            "queries": [str(query) for query in value.query_ids.tolist()],
-            "n_single_grade_queries": value.n_single_grade,
-            "n_unjudged_rows": value.n_unjudged_rows,
-            "metrics": {
-                name: {"mean": _plain(item.mean), "n_used": item.n_used, "values": _plain(item.values)}
-                for name, item in value.items()
-            },
-        }
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return str(value) if isinstance(value, Path) else value
+def _evaluation_record(evaluation: Evaluation | None) -> dict[str, Any] | None:
+    if evaluation is None:
+        return None
+    return {
+        "convention": evaluation.convention.name,
+        "queries": [str(query) for query in evaluation.query_ids.tolist()],
+        "n_single_grade_queries": evaluation.n_single_grade,
+        "n_unjudged_rows": evaluation.n_unjudged_rows,
+        "metrics": {
+            name: {"mean": item.mean, "n_used": item.n_used, "values": item.values} for name, item in evaluation.items()
+        },
+    }

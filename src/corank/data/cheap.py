@@ -79,7 +79,7 @@ class CheapPolicy:
         if not judges:
             raise InputError("cheap has no judge; pass the grades of one or more.")
         codes = Queries.of(qid, len(human)).codes
-        columns, worths, said = [], [], []
+        columns, worths, sentences = [], [], []
         for name, grades in judges.items():
             c = as_numbers(grades, name, "grade").copy()
             if len(c) != len(human):
@@ -102,7 +102,7 @@ class CheapPolicy:
             worths.append(UNKNOWN_WORTH if worth is None else worth)
             columns.append(c)
             measured = "too few to measure its worth" if worth is None else f"worth {worth:.2f} of a human grade"
-            said.append(f"{name}: {int(both.sum())} documents with both grades, {measured}{mapped}")
+            sentences.append(f"{name}: {int(both.sum())} documents with both grades, {measured}{mapped}")
         table, odds = np.stack(columns), np.array(worths) / np.maximum(1.0 - np.array(worths), 0.05)
         given = ~np.isnan(table) & (odds > 0.0)[:, None]
         total = (given * odds[:, None]).sum(axis=0)
@@ -114,7 +114,9 @@ class CheapPolicy:
         weight = self.weight if self.weight is not None else max(worths) if worth is None else worth
         weights = np.where(is_cheap, weight, 1.0)
         human[is_cheap] = mean[is_cheap]
-        sentence = f"{'; '.join(said)}. {int(is_cheap.sum())} rows have a cheap grade only, with weight {weight:.2f}."
+        sentence = (
+            f"{'; '.join(sentences)}. {int(is_cheap.sum())} rows have a cheap grade only, with weight {weight:.2f}."
+        )
         return PooledRows(human, weights, None, sentence)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.durable.regular import require_unchanged
+from corank.data.durable.files import require_unchanged
 from corank.data.queries import is_missing
 from corank.errors import InputError, reason
 
-LARGEST_WEIGHT = 1e40
+MAX_WEIGHT = 1e40
 """Largest weight, and the inverse of the smallest: squared products of three weights must not overflow."""
 
 
@@ -34,11 +34,11 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weigh
 
 def require_moderate(w: NDArray[np.float64], what: str, name: str) -> None:
     """Raise `InputError` if products of the weights could overflow or underflow; `what`, `name` as in `as_weights`."""
-    bad = np.flatnonzero((w > LARGEST_WEIGHT) | ((w > 0.0) & (w < 1.0 / LARGEST_WEIGHT)))
+    bad = np.flatnonzero((w > MAX_WEIGHT) | ((w > 0.0) & (w < 1.0 / MAX_WEIGHT)))
     if len(bad):
         raise InputError(
             f"{name} is {w[bad[0]]:g} at {what} {bad[0]}, which could overflow or underflow in products; keep "
-            f"weights between {1.0 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, or 0."
+            f"weights between {1.0 / MAX_WEIGHT:g} and {MAX_WEIGHT:g}, or 0."
         )
 
 

@@ -12,7 +12,8 @@ of grades (interval), or of their mean ranks (ordinal). All three sums have a cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Texts = NDArray[np.object_]
 AggregationRule = Literal["median", "mean", "majority"]
 AGGREGATION_RULES: tuple[AggregationRule, ...] = ("median", "mean", "majority")
 """Rules that turn the grades of several judges into one."""
@@ -161,6 +163,53 @@ class JudgeGrades:
         if self.n_replaced:
             text += f"; {self.n_replaced} grades were replaced by a later one of the same judge"
         return text + ". Choose another rule with judges=; judges='keep' keeps all rows."
+
+
+@dataclass(frozen=True, eq=False)
+class JudgementList:
+    """Answers of judges, one per row; made by `corank.data.read_judgements`."""
+
+    y: Floats  # grades; NaN if the judge gave none
+    qid: Texts | None  # qid, docids: query and document of each row
+    docids: Texts
+    judges: Texts | None = None  # judge of each row; None if the file does not name them
+    answers: Texts | None = None  # "grade", "unrateable" or "later"; None if all rows are grades or empty
+    notes: Texts | None = None  # explanation of each answer, "" for none
+    query_texts: Mapping[str, str] = field(default_factory=dict)  # words of queries whose ids are not their words
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def text_of(self, query: str) -> str:
+        """Return the words of a query, or its id if they are unknown."""
+        return self.query_texts.get(query) or query
+
+    def count(self, answer: str) -> int:
+        """Return the number of answers of a kind."""
+        return 0 if self.answers is None else int(np.count_nonzero(self.answers == answer))
+
+    def final(self, rule: str) -> JudgementList:
+        """Return one grade per document, without judges, notes and documents without grade."""
+        # `JudgeGrades` refuses a grade without a judge
+        judges = None if self.judges is None or (self.judges == "").any() else self.judges
+        grades = JudgeGrades.of(self.y, self.qid, self.docids, judges)
+        y = grades.aggregate(rule)
+        first, y = grades.first[~np.isnan(y)], y[~np.isnan(y)]
+        return JudgementList(
+            y, None if self.qid is None else self.qid[first], self.docids[first], query_texts=self.query_texts
+        )
+
+    def grades_of(self, qid: Texts | None, docids: Texts) -> Floats:
+        """Look up the grades of documents of queries, which may be named by their words; NaN if there is none."""
+        known = dict(zip(_names_of(self.qid, self.docids), self.y.tolist(), strict=True))
+        if self.query_texts:
+            known |= {(self.text_of(query), document): grade for (query, document), grade in known.items()}
+        return np.array([known.get(key, np.nan) for key in _names_of(qid, docids)], dtype=np.float64)
+
+
+def _names_of(qid: Texts | None, docids: Texts) -> list[tuple[str, str]]:
+    queries = ["all"] * len(docids) if qid is None else list(map(str, qid.tolist()))
+    return list(zip(queries, docids.tolist(), strict=True))
 
 
 def krippendorff(document: Integers, grade: Floats, level: str) -> float:

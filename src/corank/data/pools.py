@@ -176,10 +176,10 @@ class PoolPolicy:
         shape = len(queries), ranks.shape[1]
         if self.pool is None:
             depth = estimated_depths(ranks, is_judged, has_judged)
-            said = ", ".join(f"{name} {n}" for name, n in zip(names, depth.tolist(), strict=True))
+            reached = ", ".join(f"{name} {n}" for name, n in zip(names, depth.tolist(), strict=True))
             sentence = (
                 f"The pool is estimated from the ranks of judged documents: at least half of the documents are judged "
-                f"down to rank {said}. Unjudged documents of these ranks count as irrelevant, others are left out."
+                f"down to rank {reached}. Unjudged documents of these ranks count as irrelevant, others are left out."
             )
             return np.broadcast_to(depth.astype(np.float64), shape), np.ones(shape), sentence
         sentence = "The pool was given: unjudged documents inside it count as irrelevant, others are left out."

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.rows.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, parallel_map, threads_for
 from corank.data.columns import MissingValues
-from corank.data.durable.regular import require_unchanged
+from corank.data.durable.files import require_unchanged
 from corank.data.inputs import as_pairs, as_prior, as_scores, as_weights, require_moderate
 from corank.data.queries import Queries
 from corank.data.rows import NamedRows, as_rows, has_missing
@@ -229,8 +229,8 @@ class RankingData(NamedRows):
     def pair_weight(self) -> NDArray[np.float64]:
         """Weight of each preference: its own times those of its two rows."""
         assert self.pairs is not None
-        own = np.ones(len(self.pairs)) if self.pair_weights is None else self.pair_weights
-        return own if self.weights is None else own * self.weights[self.pairs].prod(axis=1)
+        given = np.ones(len(self.pairs)) if self.pair_weights is None else self.pair_weights
+        return given if self.weights is None else given * self.weights[self.pairs].prod(axis=1)
 
     @property
     def targets(self) -> NDArray[np.float64] | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corank._lazy import is_sparse
 from corank.core.rows.structure import ASCENDING, BAD_COLUMN, BAD_POINTERS, all_finite, csr_structure
-from corank.data.durable.regular import require_unchanged
+from corank.data.durable.files import require_unchanged
 from corank.errors import InputError, InputTypeError, reason, warn
 
 _TYPES = [np.float64, np.float32]

@@ -1,5 +1,4 @@
 from corank.deploy.distributed.engine import DaskEngine as DaskEngine
-from corank.deploy.distributed.engine import Engine as Engine
 from corank.deploy.distributed.engine import LocalEngine as LocalEngine
 from corank.deploy.distributed.fit import fit_parts as fit_parts
 from corank.deploy.distributed.fit import pair_sums as pair_sums
@@ -10,6 +9,7 @@ from corank.deploy.export.describe import Description as Description
 from corank.deploy.export.describe import describe as describe
 from corank.deploy.export.export import ExportedFiles as ExportedFiles
 from corank.deploy.export.export import Verification as Verification
+from corank.deploy.export.export import export_fusion as export_fusion
 from corank.deploy.export.export import export_model as export_model
 from corank.deploy.export.pyterrier import pyterrier_ranker as pyterrier_ranker
 from corank.deploy.export.target import TARGETS as TARGETS

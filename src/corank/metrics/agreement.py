@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.inputs import as_numbers
-from corank.data.io.judgements import JudgementList, read_judgements
-from corank.data.judges import AGREEMENT_LEVELS, JudgeGrades
+from corank.data.io.judgements import read_judgements
+from corank.data.judges import AGREEMENT_LEVELS, JudgeGrades, JudgementList
 from corank.data.queries import Queries
 from corank.errors import InputError, reason
 from corank.parameters import check_values, none, one_of
@@ -117,11 +117,11 @@ def judge_agreement(
     Measure how far judges agree, and list the documents on which they do not.
 
     >>> y, judges = [2, 2, 0, 1, 1, 1], ["ann", "bob"] * 3
-    >>> found = judge_agreement(y, [1] * 6, ["a", "a", "b", "b", "c", "c"], judges)
-    >>> found
+    >>> agreement = judge_agreement(y, [1] * 6, ["a", "a", "b", "b", "c", "c"], judges)
+    >>> agreement
     6 grades of 3 documents by 2 judges; 3 documents have two grades or more, 1 different ones
     Krippendorff's alpha: nominal 0.545, ordinal 0.778, interval 0.706
-    >>> found.contradictions.rows
+    >>> agreement.contradictions.rows
     ((1, 'b', 0.0, 1.0, 0.0),)
     """
     result = JudgeGrades.of(y, qid, docids, judges)
@@ -137,22 +137,22 @@ def judge_agreement(
     )
 
 
-def _table(found: JudgeGrades, documents: NDArray[np.int64]) -> Floats:
+def _table(graded: JudgeGrades, documents: NDArray[np.int64]) -> Floats:
     """Return the grades of some documents, shape (n_documents, n_judges), NaN where there is none."""
-    table = np.full((len(documents), len(found.judges)), np.nan)
-    place = np.full(found.n_documents, -1, dtype=np.int64)
+    table = np.full((len(documents), len(graded.judges)), np.nan)
+    place = np.full(graded.n_documents, -1, dtype=np.int64)
     place[documents] = np.arange(len(documents))
-    kept = place[found.document] >= 0
-    table[place[found.document[kept]], found.judge[kept]] = found.grade[kept]
+    kept = place[graded.document] >= 0
+    table[place[graded.document[kept]], graded.judge[kept]] = graded.grade[kept]
     return table
 
 
-def _pairs(found: JudgeGrades) -> tuple[JudgePair, ...]:
-    if not 2 <= len(found.judges) <= MAX_COMPARED_JUDGES:
+def _pairs(graded: JudgeGrades) -> tuple[JudgePair, ...]:
+    if not 2 <= len(graded.judges) <= MAX_COMPARED_JUDGES:
         return ()
-    table = _table(found, np.flatnonzero(found.counts > 1))
+    table = _table(graded, np.flatnonzero(graded.counts > 1))
     pairs = []
-    for (item, first), (other, second) in combinations(enumerate(found.judges), 2):
+    for (item, first), (other, second) in combinations(enumerate(graded.judges), 2):
         a, b = table[:, item], table[:, other]
         both = ~(np.isnan(a) | np.isnan(b))
         if both.any():
@@ -161,21 +161,21 @@ def _pairs(found: JudgeGrades) -> tuple[JudgePair, ...]:
     return tuple(pairs)
 
 
-def _contradictions(found: JudgeGrades, qid: ArrayLike | None, docids: ArrayLike, rule: str) -> ReportTable:
-    documents = np.flatnonzero(found.is_contradictory)
-    grades, ends = found.grade, np.cumsum(found.counts)
-    spread = grades[ends[documents] - 1] - grades[ends[documents] - found.counts[documents]]
+def _contradictions(graded: JudgeGrades, qid: ArrayLike | None, docids: ArrayLike, rule: str) -> ReportTable:
+    documents = np.flatnonzero(graded.is_contradictory)
+    grades, ends = graded.grade, np.cumsum(graded.counts)
+    spread = grades[ends[documents] - 1] - grades[ends[documents] - graded.counts[documents]]
     documents = documents[np.argsort(-spread, kind="stable")]
-    rows = found.first[documents]
+    rows = graded.first[documents]
     queries: list[Any] = [None] * len(rows) if qid is None else [_plain(qid, row) for row in rows.tolist()]
     names = [_plain(docids, row) for row in rows.tolist()]
-    result = found.aggregate(rule)[documents].tolist()
-    if 1 <= len(found.judges) <= MAX_COMPARED_JUDGES:
-        columns: tuple[str, ...] = found.judges
-        table = [[None if value != value else value for value in row] for row in _table(found, documents).tolist()]
+    result = graded.aggregate(rule)[documents].tolist()
+    if 1 <= len(graded.judges) <= MAX_COMPARED_JUDGES:
+        columns: tuple[str, ...] = graded.judges
+        table = [[None if value != value else value for value in row] for row in _table(graded, documents).tolist()]
     else:
         columns = ("grades",)
-        table = [[" ".join(f"{item:g}" for item in grades[ends[i] - found.counts[i] : ends[i]])] for i in documents]
+        table = [[" ".join(f"{item:g}" for item in grades[ends[i] - graded.counts[i] : ends[i]])] for i in documents]
     cells = tuple((q, d, *row, grade) for q, d, row, grade in zip(queries, names, table, result, strict=True))
     return ReportTable(
         "", ("query", "document", *columns, "aggregated"), cells, formats=("", "", *("g",) * (len(columns) + 1))
@@ -289,8 +289,8 @@ def agreement_with_gold(gold: ArrayLike, judge: ArrayLike, qid: ArrayLike, *, se
     """
     Compare the grades of a judge with gold grades of the same documents; NaN marks a missing grade.
 
-    >>> found = agreement_with_gold([0, 1, 2, 2, 0, 1], [0, 1, 2, 1, 0, 2], [1, 1, 1, 2, 2, 2])
-    >>> found.n_documents, round(found.kappa.value, 3), found.confusion.rows[0]
+    >>> agreement = agreement_with_gold([0, 1, 2, 2, 0, 1], [0, 1, 2, 1, 0, 2], [1, 1, 1, 2, 2, 2])
+    >>> agreement.n_documents, round(agreement.kappa.value, 3), agreement.confusion.rows[0]
     (6, 0.5, ('0', 2, 0, 0, 0.3333333333333333, 0.3333333333333333))
     """
     a, b = as_numbers(gold, "gold", "grade"), as_numbers(judge, "judge", "grade")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.collection import Dataset
-from corank.data.io.text import Source
+from corank.data.durable.text import Source
 from corank.data.io.trec import Qrels, Run, join_run, qrels_of, read_qrels, read_run, run_of
 from corank.data.queries import Queries
 from corank.errors import InputError, import_extra

@@ -1,23 +1,20 @@
-from corank.choices import PAIR_STRATEGIES as PAIR_STRATEGIES
 from corank.models.auto.auto_ranker import AutoRanker as AutoRanker
 from corank.models.auto.leaderboard import CandidateTable as CandidateTable
 from corank.models.fusion.definition import FusionDefinition as FusionDefinition
 from corank.models.fusion.definition import load_fusion as load_fusion
 from corank.models.fusion.fusion import Fusion as Fusion
-from corank.models.gp.collaborative.collaborative_gp import CollaborativeGP as CollaborativeGP
-from corank.models.gp.collaborative.judges import JudgeModel as JudgeModel
-from corank.models.gp.collaborative.judges import fit_judges as fit_judges
-from corank.models.gp.ep.process import Posterior as Posterior
-from corank.models.gp.ordinal.ordinal_gp import OrdinalGP as OrdinalGP
-from corank.models.gp.preference.preference_gp import PreferenceGP as PreferenceGP
-from corank.models.gp.preference.questions import gains as gains
-from corank.models.gp.preference.questions import suggest_pairs as suggest_pairs
+from corank.models.gp.collaborative_gp import CollaborativeGP as CollaborativeGP
+from corank.models.gp.judges import JudgeModel as JudgeModel
+from corank.models.gp.judges import fit_judges as fit_judges
+from corank.models.gp.ordinal_gp import OrdinalGP as OrdinalGP
+from corank.models.gp.preference_gp import PreferenceGP as PreferenceGP
+from corank.models.gp.process import Posterior as Posterior
+from corank.models.gp.questions import gains as gains
+from corank.models.gp.questions import suggest_pairs as suggest_pairs
 from corank.models.labels.auto import AutoLabelRanker as AutoLabelRanker
 from corank.models.labels.batch import expand_constraints as expand_constraints
 from corank.models.labels.calibrated import CalibratedLabelRanker as CalibratedLabelRanker
 from corank.models.labels.calibrated import PairwiseLabelRanker as PairwiseLabelRanker
-from corank.models.labels.forest import ForestLabelRanker as ForestLabelRanker
-from corank.models.labels.neighbors import NeighborLabelRanker as NeighborLabelRanker
 from corank.models.labels.online import OnlineLabelRanker as OnlineLabelRanker
 from corank.models.labels.preferences import LabelPreferences as LabelPreferences
 from corank.models.labels.ranker import LabelRanker as LabelRanker
@@ -31,6 +28,8 @@ from corank.models.labels.ranker import ranking_loss as ranking_loss
 from corank.models.labels.ranker import spearman_rho as spearman_rho
 from corank.models.labels.ranker import subset_loss as subset_loss
 from corank.models.labels.ranker import top_positions as top_positions
+from corank.models.labels.votes import ForestLabelRanker as ForestLabelRanker
+from corank.models.labels.votes import NeighborLabelRanker as NeighborLabelRanker
 from corank.models.lambdarank.check import LambdaCheck as LambdaCheck
 from corank.models.lambdarank.check import check_lambda as check_lambda
 from corank.models.lambdarank.lambdarank import LambdaRank as LambdaRank
@@ -52,5 +51,6 @@ from corank.models.rls.rankrls import RankRLS as RankRLS
 from corank.models.rls.summary import PairSums as PairSums
 from corank.models.rls.view_rankrls import ViewRankRLS as ViewRankRLS
 from corank.models.votes.leaderboard import Leaderboard as Leaderboard
+from corank.parameters import PAIR_STRATEGIES as PAIR_STRATEGIES
 
 __all__: list[str]

@@ -16,11 +16,11 @@ from corank.text.files import save_corpus as save_corpus
 from corank.text.link_learn import LinkLearn as LinkLearn
 from corank.text.links import Links as Links
 from corank.text.links import split_links as split_links
-from corank.text.tokens import split_words as split_words
 from corank.text.vectors import Vectors as Vectors
 from corank.text.vectors import embed_texts as embed_texts
 from corank.text.vectors import read_vectors as read_vectors
 from corank.text.vectors import write_vectors as write_vectors
 from corank.text.words import Words as Words
+from corank.text.words import split_words as split_words
 
 __all__: list[str]

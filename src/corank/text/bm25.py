@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,14 +27,12 @@ from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes
 from corank.metrics import evaluate
-from corank.parameters import Rule, Rules, check_values, integer, none, number, one_of, rng_of, seed
+from corank.parameters import Rule, Rules, check_values, integer, none, number, rng_of, seed
 from corank.text.corpus import Corpus, Index, tiny_corpus
 
 Floats = NDArray[np.float64]
 Idf = Literal["lucene", "robertson", "plain"]
 
-IDFS = ("lucene", "robertson", "plain")
-"""Names of inverse document frequencies."""
 
 _array = Rule("one number for each column", lambda value: not isinstance(value, str | bytes | dict))
 
@@ -99,7 +97,6 @@ class BM25(Ranker):
     _rules: ClassVar[Rules] = {
         "k1": number(0),
         "b": number(0, 1),
-        "idf": one_of(*IDFS),
         "query": _array | none,
     }
 
@@ -192,19 +189,12 @@ K1S, BS = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0), (0.3, 0.5, 0.75, 0.9)
 """Default values of k1 and b in the grid."""
 
 
-@dataclass(frozen=True, eq=False)
-class TunedBM25:
-    """
-    Result of `tune_bm25`.
+class TunedBM25(NamedTuple):
+    """Result of `tune_bm25`; values are mean average precisions."""
 
-    model: With the best parameters over all queries.
-    held_out: Cross-validated mean average precision: each query uses the best parameters of the other folds.
-    grid: Mean average precision over all queries.
-    """
-
-    model: BM25
-    held_out: float
-    grid: dict[tuple[float, float], float]
+    model: BM25  # with the best parameters over all queries
+    held_out: float  # cross-validated: each query uses the best parameters of the other folds
+    grid: dict[tuple[float, float], float]  # over all queries, by k1 and b
 
 
 def tune_bm25(
@@ -231,49 +221,32 @@ def tune_bm25(
     settings = [(float(k1), float(b)) for k1 in k1s for b in bs]
     if not settings:
         raise InputError("k1s or bs is empty; pass at least one value of each.")
-    y, kept = _judged(corpus, queries, relevant)
-    bags = corpus.count([queries[q] for q in kept])
-    qid = np.repeat(np.arange(len(kept)), corpus.n_documents)
-    values = np.array(
-        [
-            evaluate(y, BM25(k1, b, idf=idf).to_index(corpus).scores(bags).ravel(), qid, "AP")["AP"].values
-            for k1, b in settings
-        ]
-    )
-    best = settings[choose(values.mean(axis=1))[0]]
-    grid = dict(zip(settings, values.mean(axis=1).tolist(), strict=True))
-    return TunedBM25(BM25(*best, idf=idf), _held_out(values, cv, rng_of(random_state)), grid)
+    y, judged = _judged(corpus, queries, relevant)
+    bags, qid = corpus.count([queries[q] for q in judged]), np.repeat(np.arange(len(judged)), corpus.n_documents)
+    indices = [BM25(k1, b, idf=idf).to_index(corpus) for k1, b in settings]
+    values = np.array([evaluate(y, index.scores(bags).ravel(), qid, "AP")["AP"].values for index in indices])
+    means = values.mean(axis=1)
+    # the value of each query with the setting that is best on the other folds
+    fold, held = rng_of(random_state).permutation(len(judged)) % min(cv, len(judged)), np.empty(len(judged))
+    for f in np.unique(fold):
+        held[fold == f] = values[choose(values[:, fold != f].mean(axis=1))[0], fold == f]
+    best = BM25(*settings[choose(means)[0]], idf=idf)
+    return TunedBM25(best, float(held.mean()), dict(zip(settings, means.tolist(), strict=True)))
 
 
 def _judged(corpus: Corpus, queries: Sequence[str], relevant: Sequence[Iterable[Any]]) -> tuple[Floats, list[int]]:
     """Return 1 for relevant documents, query by query, and the queries that have any."""
-    if isinstance(queries, str):
-        raise InputError("queries is one text; pass a list of them, and the relevant ids of each.")
-    if len(queries) != len(relevant):
+    is_text = isinstance(queries, str) or any(isinstance(ids, str | bytes) for ids in relevant)
+    if is_text or len(queries) != len(relevant):
         raise InputError(
-            f"relevant has {len(relevant)} entries for {len(queries)} queries; pass the relevant ids of each query."
+            f"queries and relevant have {len(queries)} and {len(relevant)} entries, or hold a text instead of a list; "
+            "pass a list of texts, and a list of ids for each."
         )
-    rows, kept = [], []
-    for q, names in enumerate(relevant):
-        if isinstance(names, str | bytes):
-            raise InputError(f"relevant is {names!r} for query {q}; pass a list of ids.")
-        known = [corpus.number.get(str(name)) for name in names]
-        numbers = [number for number in known if number is not None]
-        if numbers:
-            rows.append(np.bincount(numbers, minlength=corpus.n_documents) > 0)
-            kept.append(q)
-    if len(kept) < 2:
+    numbers = [[corpus.number[str(name)] for name in ids if str(name) in corpus.number] for ids in relevant]
+    judged = [q for q, documents in enumerate(numbers) if documents]
+    if len(judged) < 2:
         raise InputError(
-            f"{len(kept)} of {len(queries)} queries have a relevant document in the corpus; pass at least two."
+            f"{len(judged)} of {len(queries)} queries have a relevant document in the corpus; pass at least two."
         )
-    return np.concatenate(rows).astype(np.float64), kept
-
-
-def _held_out(values: Floats, n_folds: int, rng: np.random.Generator) -> float:
-    """Return the mean over queries of the value of the setting that is best on the other folds."""
-    n = values.shape[1]
-    fold = rng.permutation(n) % min(n_folds, n)
-    held = np.empty(n)
-    for f in range(min(n_folds, n)):
-        held[fold == f] = values[choose(values[:, fold != f].mean(axis=1))[0], fold == f]
-    return float(held.mean())
+    rows = [np.bincount(numbers[q], minlength=corpus.n_documents) > 0 for q in judged]
+    return np.concatenate(rows).astype(np.float64), judged

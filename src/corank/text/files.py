@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -23,17 +22,14 @@ from safetensors.numpy import save_file
 
 from corank.core.text.postings import Postings
 from corank.data.durable.atomic import atomic_file
-from corank.data.durable.regular import map_bytes, require_regular, require_unchanged
-from corank.data.io.compressed import PIECE, STANDARD, SUFFIXES
-from corank.data.io.text import TextFile, open_text
+from corank.data.durable.compressed import PIECE, STANDARD, SUFFIXES
+from corank.data.durable.files import map_bytes, require_regular, require_unchanged
+from corank.data.durable.text import TextFile, open_text
 from corank.errors import InputError, reason
-from corank.text.corpus import Corpus
+from corank.text.corpus import NOT_IN_NAMES, Corpus
 from corank.text.words import Words
 
 FORMAT = 1
-
-# characters that `Corpus.of` does not accept in ids
-_NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _TYPES: dict[str, tuple[str, Any]] = {
     "starts": ("U64", np.uint64), "docs": ("U32", np.uint32), "counts": ("U32", np.uint32),
@@ -140,7 +136,7 @@ def _fault(
         return "the documents of a word are not ascending"
     if not np.array_equal(np.bincount(docs, counts, minlength=len(ids)), lengths):
         return "the lengths of its documents differ from their word counts"
-    if not all(map(str.strip, ids.tolist())) or _NOT_IN_NAMES.search("".join(ids.tolist())):
+    if not all(map(str.strip, ids.tolist())) or NOT_IN_NAMES.search("".join(ids.tolist())):
         return "an id is empty, or has control characters or line breaks"
     if len(set(ids.tolist())) < len(ids) or len(set(terms.tolist())) < len(terms):
         return "two documents or words are equal"

@@ -26,7 +26,7 @@ from corank.base.contract import Estimator, check_parameters, install
 from corank.base.docs import shared_parameters
 from corank.errors import InputError
 from corank.fitted import Predictions
-from corank.parameters import Rules, boolean, integer, none, number, one_of, rng_of, seed
+from corank.parameters import Rules, boolean, integer, none, number, rng_of, seed
 from corank.text.corpus import Corpus, Index, tiny_corpus
 from corank.text.links import Links
 from corank.text.network import LinearNetwork, Network
@@ -106,7 +106,6 @@ class LinkLearn(Estimator):
         "use_length": boolean,
         "at_top": boolean,
         "positive": boolean,
-        "solver": one_of("adam", "sgd"),
         "n_steps": integer(0),
         "batch": integer(1),
         "eta0": number(0, inside="()"),

@@ -124,8 +124,8 @@ def split_links(
     held = np.zeros(n, dtype=bool)
     held[rng_of(random_state).permutation(n)[: round(fraction * n)]] = True
     parts = []
-    for kept in (~held, held):
-        inside, part = set(corpus.ids[kept].tolist()), corpus.subset(kept)
+    for members in (~held, held):
+        inside, part = set(corpus.ids[members].tolist()), corpus.subset(members)
         if queries is None:
             chosen = [pair for pair in listed if pair[0] in inside and pair[1] in inside]
             parts.append(Links.of(_require_links(part, chosen, listed), chosen))

@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.threads import n_threads, parallel_map
 from corank.data.collection import as_texts
 from corank.data.durable.atomic import atomic_file
-from corank.data.durable.regular import require_regular
-from corank.data.io.compressed import require_plausible_size
-from corank.data.io.table_text import suffix_of
+from corank.data.durable.compressed import require_plausible_size
+from corank.data.durable.files import require_regular
+from corank.data.io.tables import suffix_of
 from corank.errors import InputError, import_extra, reason
 from corank.parameters import check_values, integer, one_of
 from corank.text.corpus import SearchResult

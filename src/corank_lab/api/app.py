@@ -18,13 +18,12 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from corank import __version__
-from corank.errors import InputError
 from corank_lab.api import requests
 from corank_lab.api.log import Keys, NewEvent
 from corank_lab.api.requests import parse, parse_feedback
@@ -178,10 +177,7 @@ async def rank(call: Call) -> Any:
     """Rank items; returns the list to show and its impression id."""
     call.app.require_room()
     service = call.app.service
-    if _needs_database(call.data):
-        answer = await run_in_threadpool(service.rank, call.data)
-    else:
-        answer = service.rank(call.data)
+    answer = service.rank(call.data)
     numbers = await call.app.committed(answer.committed)
     call.app.n_events["impression" if numbers[0] else "duplicate"] += 1
     return answer.content if numbers[0] else await run_in_threadpool(service.logged, answer)
@@ -191,13 +187,6 @@ async def rank(call: Call) -> Any:
 async def feedback(call: Call) -> Any:
     """Record clicks and other feedback. With ?wait=true the answer comes after the events are learnt."""
     return await call.app.append(call.app.service.feedback(call.data), call.request)
-
-
-@operation("POST", "/items", "feedback", requests.ItemsRequest)
-async def items(call: Call) -> Any:
-    """Store items, so that requests may send ids only."""
-    call.app.require_room()
-    return {"stored": await run_in_threadpool(call.app.service.put_items, call.data)}
 
 
 @operation("GET", "/models", "any")
@@ -225,11 +214,8 @@ def _models(app: ServiceApp) -> list[dict[str, Any]]:
 @operation("POST", "/models/{name}/activate", "admin", requests.ActivateRequest)
 async def activate(call: Call) -> Any:
     """Use a version from now on."""
-    version = call.data.version
-    if version != int(version):
-        raise InputError(f"version is {version:g}; send a whole number.")
-    name = call.request.path_params["name"]
-    return {"model": name, "version": await run_in_threadpool(call.app.service.registry.activate, name, int(version))}
+    name, version = call.request.path_params["name"], call.data.version
+    return {"model": name, "version": await run_in_threadpool(call.app.service.registry.activate, name, version)}
 
 
 @operation("GET", "/metrics", "any")
@@ -340,8 +326,3 @@ def _refusal(error: HTTPError) -> Response:
     sentence = error.sentence or _SENTENCES.get(error.status, "the request cannot be read.")
     headers = error.headers | ({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})
     return json_response({"error": sentence}, error.status, headers)
-
-
-def _needs_database(request: requests.RankRequest) -> bool:
-    """Return whether a ranking needs stored items, which must not be read in the thread of all requests."""
-    return request.features is None and any(isinstance(item, str) or item.features is UNSET for item in request.items)

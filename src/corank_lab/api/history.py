@@ -1,18 +1,15 @@
 """
-What is done with the log of a service: read its lists, train new versions, replay, export, and forget people.
+What is done with the log of a service: new versions of models, replay, export, and forgetting people.
 
-Lists are read twice: once for the feedback on them, once in order. Feedback that a rule excluded is left out. Memory
-grows with the feedback, not with the features. A version is trained from clicks: position bias is estimated from items
-that were shown at several positions (`corank.clicks.position_bias`), and a clicked item is preferred to the others of
-its list with weight 1 / propensity. Its recipe names the last event, so the same log gives the same version again.
+An export is a table of the lists with their clicks and a table of the features, which `corank learn-clicks` and
+`corank replay` read. The log is read twice: once for the feedback on its lists, once in order.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,243 +17,114 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank import registry
-from corank.base import Ranker
-from corank.clicks import OnlineRanker, click_pairs, position_bias
-from corank.data import ClickLog, read_regular, with_names, write_text
+from corank.clicks import OnlineRanker
+from corank.data import ClickLog, atomic_folder, csv_text, read_regular, with_names, write_clicks, write_text
 from corank.deploy import load, model_bytes
 from corank.errors import InputError, suggest_names
 from corank_lab.api.learner import Models, OpenLists, fold, replay, require_lease
-from corank_lab.api.log import CLICK, EXCLUDED, Event, EventLog
-from corank_lab.api.models import (
-    FixedModel,
-    InterleavedModel,
-    OnlineModel,
-    Registry,
-    ServedModel,
-    subject_of,
-    version_of,
-)
+from corank_lab.api.log import CLICK, EXCLUDED, Arrays, Event, EventLog
+from corank_lab.api.models import FixedModel, InterleavedModel, OnlineModel, Registry, subject_of, version_of
 from corank_lab.api.requests import MAX_FEATURES
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
-from corank_lab.database.schema import format_time
 
 Floats = NDArray[np.float64]
-LIST_BATCH = 500
+BATCH_LISTS = 500
+CLICKS_FILE, ROWS_FILE = "clicks.csv", "rows.csv"
 
 
-class ShownList(NamedTuple):
-    """A list of the log."""
+class LoggedRows(NamedTuple):
+    """The lists of a log with all items that were ranked, shown or not; equal items of a query share their rows."""
 
-    id: str
-    time: int
-    person: str
-    query: str
-    items: list[str]  # ids of all items of the request; rows: numbers of those shown, from the top
-    rows: list[int]
-    # X, log_propensities, prior: as they were when the list was drawn; None if the list was ranked elsewhere, or the
-    # model has none
-    X: Floats | None
-    log_propensities: Floats | None
-    prior: Floats | None
+    log: ClickLog
+    X: Floats
+    qid: list[str]  # qid, docids: query and item of each row
+    docids: list[str]
     names: list[str] | None
-    feedback: list[Event]  # on it, in the order of the log
-
-    @property
-    def shown(self) -> list[str]:
-        """Ids of the items shown, from the top."""
-        return [self.items[row] for row in self.rows]
-
-    @property
-    def clicked(self) -> NDArray[np.bool_]:
-        """Whether each item shown was clicked."""
-        clicks = {event.item for event in self.feedback if event.flag & CLICK}
-        return np.array([item in clicks for item in self.shown], dtype=np.bool_)
 
 
-def shown_lists(
-    log: EventLog, model: str | None = None, *, upto: int | None = None, only_clicked: bool = False
-) -> Iterator[ShownList]:
-    """Yield the lists of a log in order: all, those of a model, or those with a click."""
-    last, feedback = log.last_number() if upto is None else upto, dict[str, list[Event]]()
-    for events in log.batches(0, last):
+def logged_rows(log: EventLog, model: str | None = None) -> LoggedRows:
+    """Return the lists of a log, or those of a model; feedback that a rule excluded is left out."""
+    clicks: dict[str, set[str]] = {}
+    for events in log.batches():
         for event in events:
-            if event.kind == "feedback" and not event.flag & EXCLUDED:
-                feedback.setdefault(event.subject, []).append(event)
-    clicked = {id for id, entries in feedback.items() if any(entry.flag & CLICK for entry in entries)}
-    names: dict[str, list[str] | None] = {}
-    for events in log.batches(0, last):
-        wanted = [
-            event
-            for event in events
-            if event.kind == "impression"
-            and (model is None or version_of(event.subject or "/0")[0] == model)
-            and (not only_clicked or event.id in clicked)
-        ]
-        for first in range(0, len(wanted), LIST_BATCH):
-            part = wanted[first : first + LIST_BATCH]
+            if event.kind == "feedback" and event.flag & CLICK and not event.flag & EXCLUDED:
+                clicks.setdefault(event.subject, set()).add(event.item)
+    contexts: dict[bytes, str] = {}
+    X: list[Floats] = []
+    qid: list[str] = []
+    docids: list[str] = []
+    rows: list[tuple[str, str, str, int, bool, float]] = []
+    subjects: dict[str, None] = {}
+    is_drawn = True
+    for event, body, arrays in _drawn_lists(log, model):
+        subjects[event.subject] = None
+        if X and arrays["X"].shape[1] != X[0].shape[1]:
+            raise InputError("lists of the log have different features; choose the lists of one model with --model.")
+        items, query = body["items"], str(body.get("query") or "")
+        key = hashlib.sha256(json.dumps([query, items]).encode() + arrays["X"].tobytes()).digest()
+        if key not in contexts:
+            contexts[key] = f"{len(contexts) + 1}#{query}"  # no formula of a spreadsheet
+            X.append(arrays["X"])
+            qid += [contexts[key]] * len(items)
+            docids += items
+        chances = arrays.get("log_propensities")
+        is_drawn &= chances is not None
+        logs = np.zeros(len(arrays["rows"])) if chances is None else chances
+        for position, (row, chance) in enumerate(zip(arrays["rows"].tolist(), logs.tolist(), strict=True), 1):
+            is_clicked = items[row] in clicks.get(event.id, ())
+            rows.append((event.id, contexts[key], items[row], position, is_clicked, min(chance, 0.0)))
+    if not rows:
+        of_model = f" of the model {model!r}" if model else ""
+        raise InputError(f"the log has no list{of_model} to export; rank items first, or name another model.")
+    names = [_names(log, subject) for subject in subjects]
+    if any(item != names[0] for item in names):
+        raise InputError("lists of the log have different features; choose the lists of one model with --model.")
+    ids, queries, documents, positions, clicked, log_propensity = zip(*rows, strict=True)
+    result = ClickLog.of(
+        queries, documents, positions, clicked, impression=ids, log_propensity=log_propensity if is_drawn else None
+    )
+    return LoggedRows(result, np.concatenate(X), qid, docids, names[0])
+
+
+def _drawn_lists(log: EventLog, model: str | None) -> Iterator[tuple[Event, dict[str, Any], Arrays]]:
+    """Yield the lists that models drew, in order, with their bodies and arrays."""
+    for events in log.batches():
+        lists = [event for event in events if event.kind == "impression" and event.subject]
+        lists = [event for event in lists if model is None or version_of(event.subject)[0] == model]
+        for first in range(0, len(lists), BATCH_LISTS):
+            part = lists[first : first + BATCH_LISTS]
             numbers = [event.number for event in part]
             bodies, arrays = log.bodies(numbers), log.arrays(numbers)
-            for event in part:
-                body, result = json.loads(bodies[event.number]), arrays.get(event.number, {})
-                if event.subject not in names:
-                    names[event.subject] = _names(log, event.subject)
-                rows = result["rows"].tolist() if result else list(range(len(body["items"])))
-                yield ShownList(
-                    event.id, event.time, event.person, str(body.get("query") or ""), body["items"], rows,
-                    result.get("X"), result.get("log_propensities"), result.get("prior"), names[event.subject],
-                    feedback.get(event.id, []),
-                )  # fmt: skip
+            # a database that was recovered may lack arrays
+            known = [event for event in part if event.number in arrays]
+            yield from ((event, json.loads(bodies[event.number]), arrays[event.number]) for event in known)
 
 
 def _names(log: EventLog, subject: str) -> list[str] | None:
     """Return the names of the columns of a model; None if they have none, or the model was removed."""
-    if not subject:
-        return None
     try:
         return Registry(log.store).model(*version_of(subject)).names
     except InputError:
         return None
 
 
-def write_ubi_events(log: EventLog, path: Path, model: str | None, *, persons: bool, overwrite: bool) -> int:
-    """Write UBI 1.3: one JSON object per line, a query with the documents shown, followed by the events on it."""
-    n_lists = 0
-    with write_text(path, overwrite=overwrite) as stream:
-        for entry in shown_lists(log, model):
-            n_lists += 1
-            stream.writelines(json.dumps(line).encode() + b"\n" for line in _ubi_lines(log, entry, persons))
-        _require_lists(n_lists, model)
-    return n_lists
-
-
-def _ubi_lines(log: EventLog, shown: ShownList, persons: bool) -> Iterator[dict[str, Any]]:
-    query = {
-        "query_id": shown.id, "user_query": shown.query, "query_response_hit_ids": shown.shown, "application": "corank",
-        "timestamp": _time(shown.time),
-    }  # fmt: skip
-    yield query | ({"client_id": shown.person} if persons and shown.person else {})
-    places = {item: place for place, item in enumerate(shown.shown, 1)}
-    bodies = log.bodies([event.number for event in shown.feedback])
-    for event in shown.feedback:
-        if not event.item:
-            continue
-        about: dict[str, Any] = {"object": {"object_id": event.item, "object_id_field": "docid"}}
-        if event.item in places:
-            about["position"] = {"ordinal": places[event.item]}
-        result = {
-            "action_name": str(json.loads(bodies[event.number]).get("action", "click")), "query_id": shown.id,
-            "user_query": shown.query, "timestamp": _time(event.time), "event_id": event.id, "event_attributes": about,
-        }  # fmt: skip
-        yield result | ({"client_id": event.person} if persons and event.person else {})
-
-
-class LoggedRows(NamedTuple):
-    """A log and the rows of its lists, for `corank.clicks.replay`; equal items of a query share their rows."""
-
-    log: ClickLog
-    X: Floats
-    qid: NDArray[np.object_]  # qid, docids: query and item of each row
-    docids: NDArray[np.object_]
-    prior: Floats | None
-    names: list[str] | None
-
-
-def logged_rows(log: EventLog, model: str | None = None) -> LoggedRows:
-    """Return the lists of a log with all items that were ranked, shown or not."""
-    contexts: dict[bytes, str] = {}
-    X: list[Floats] = []
-    qid: list[str] = []
-    docids: list[str] = []
-    priors: list[Floats] = []
-    columns: list[tuple[str, str, str, int, bool, float]] = []
-    first, is_drawn = None, True
-    for entry in shown_lists(log, model):
-        if entry.X is None:
-            continue
-        first = first or (entry.X.shape[1], entry.names)
-        if (entry.X.shape[1], entry.names) != first:
-            raise InputError("lists of the log have different features; choose the lists of one model with --lists.")
-        key = hashlib.sha256(json.dumps([entry.query, entry.items]).encode() + entry.X.tobytes()).digest()
-        if key not in contexts:
-            contexts[key] = f"{entry.query}#{len(contexts) + 1}"
-            X.append(entry.X)
-            qid += [contexts[key]] * len(entry.items)
-            docids += entry.items
-            if entry.prior is not None:
-                priors.append(entry.prior)
-        is_drawn &= entry.log_propensities is not None
-        logs = np.zeros(len(entry.rows)) if entry.log_propensities is None else entry.log_propensities
-        for place, (item, clicked, chance) in enumerate(zip(entry.shown, entry.clicked, logs, strict=True), 1):
-            columns.append((entry.id, contexts[key], item, place, bool(clicked), float(chance)))
-    _require_lists(len(contexts), model)
-    ids, queries, items, places, clicks, chances = zip(*columns, strict=True)
-    clicks_log = ClickLog.of(
-        queries, items, places, clicks, impression=ids, log_propensity=np.minimum(chances, 0.0) if is_drawn else None
-    )
-    prior = np.concatenate(priors) if len(priors) == len(X) else None
-    names = first[1] if first else None
-    return LoggedRows(
-        clicks_log, np.concatenate(X), np.array(qid, dtype=object), np.array(docids, dtype=object), prior, names
-    )
-
-
-def _require_lists(n_lists: int, model: str | None) -> None:
-    if not n_lists:
-        of_model = f" of the model {model!r}" if model else ""
-        raise InputError(f"the log has no list{of_model} to export; rank items first, or name another model.")
-
-
-def _time(milliseconds: int) -> str:
-    return format_time(datetime.fromtimestamp(milliseconds / 1000, UTC))
-
-
-def train_version(log: EventLog, registry: Registry, name: str, ranker: str, parameters: Mapping[str, Any]) -> int:
-    """Train a new version, add it and return its number; it is not activated."""
-    recipe = {"source": "clicks", "ranker": ranker, "parameters": dict(parameters), "upto": log.last_number()}
-    kind, content = train_content(log, registry, name, recipe)
-    return registry.add(name, kind, content, recipe)
-
-
-def train_content(log: EventLog, registry: Registry, name: str, recipe: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Return kind and state of the version that a recipe stands for."""
-    if recipe["source"] != "clicks":
-        raise InputError("versions that 0.2 trained from judgements cannot be trained again")
-    ranker = _build(recipe["ranker"], recipe["parameters"])
-    _fit_clicks(log, ranker, registry.serving(name)[2], int(recipe["upto"]))
-    return OnlineModel.kind if hasattr(ranker, "run_") else FixedModel.kind, model_bytes(ranker)
-
-
-def _build(name: str, parameters: Mapping[str, Any]) -> Any:
-    exported = {item.lower(): item for item in registry.names()}
-    kind = registry.find(exported.get(name.lower(), ""))
-    if not (isinstance(kind, type) and issubclass(kind, Ranker)):
-        raise InputError(f"there is no ranker {name!r}; {suggest_names(name, ('RankSVM', 'RankRLS', 'SPD', 'PDGD'))}.")
-    try:
-        return kind(**{"random_state": 0, **parameters} if "random_state" in kind._get_param_names() else parameters)
-    except TypeError:
+def export_log(log: EventLog, folder: Path, model: str | None = None, *, overwrite: bool = False) -> int:
+    """Write the lists of a log as a table of clicks and a table of features; return the number of lists."""
+    others = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if others := others - {CLICKS_FILE, ROWS_FILE}:
         raise InputError(
-            f"{kind.__name__} has no such parameters; its parameters are {kind._get_param_names()}."
-        ) from None
-
-
-def _fit_clicks(log: EventLog, ranker: Any, like: ServedModel, upto: int) -> None:
-    rows: dict[tuple[str, str], NDArray[np.float64]] = {}
-    shown: list[tuple[str, str, str, int, bool]] = []
-    for entry in shown_lists(log, upto=upto, only_clicked=True):
-        if entry.X is None or entry.X.shape[1] != like.n_features:
-            continue
-        for rank, (row, is_clicked) in enumerate(zip(entry.rows, entry.clicked.tolist(), strict=True), 1):
-            rows[entry.query, entry.items[row]] = entry.X[row]
-            shown.append((entry.id, entry.query, entry.items[row], rank, is_clicked))
-    if not shown:
-        raise InputError(f"the log has no clicked list with {like.n_features} features; record feedback first.")
-    ids, queries, items, positions, clicks = zip(*shown, strict=True)
-    clicks_log = ClickLog.of(queries, items, positions, clicks, impression=ids)
-    qid, docids = zip(*rows, strict=True)
-    pairs = click_pairs(clicks_log, qid, docids, bias=position_bias(clicks_log))
-    X = with_names(np.array(list(rows.values())), like.names)
-    ranker.fit(X, pairs=pairs.pairs, pair_weight=pairs.pair_weight)
+            f"{folder} holds other files, such as {min(others)}, which would be lost; choose a new folder."
+        )
+    with atomic_folder(folder, overwrite=overwrite) as scratch:
+        lists = logged_rows(log, model)
+        names = lists.names or [f"x{number}" for number in range(1, lists.X.shape[1] + 1)]
+        rows = zip(lists.qid, lists.docids, lists.X.tolist(), strict=True)
+        table = [["qid", "docid", *names], *([query, item, *values] for query, item, values in rows)]
+        write_clicks(scratch / CLICKS_FILE, lists.log)
+        with write_text(scratch / ROWS_FILE) as stream:
+            stream.write(csv_text(table, keep_formulas=True).encode())
+    return lists.log.n_impressions
 
 
 ONLINE = ("PDGD", "PairwiseEpsilonGreedy")
@@ -312,19 +180,6 @@ class Forgotten(NamedTuple):
     n_models: int  # versions that learnt again
 
 
-class _LogWithout(EventLog):
-    """The log without some events."""
-
-    def __init__(self, store: Database, removed: set[int]) -> None:
-        super().__init__(store)
-        self._removed = removed
-
-    def batches(self, after: int = 0, upto: int | None = None) -> Iterator[list[Event]]:
-        for events in super().batches(after, upto):
-            if kept := [event for event in events if event.number not in self._removed]:
-                yield kept
-
-
 _OF_PERSON = (
     "person = ? OR (kind = 'feedback' AND subject IN (SELECT id FROM events WHERE kind = 'impression' AND person = ?))"
 )
@@ -337,13 +192,17 @@ def forget_person(store: Database, person: str) -> Forgotten:
     lease = require_lease(store)
     try:
         removed = {int(row[0]) for row in store.read(f"SELECT number FROM events WHERE {_OF_PERSON}", person, person)}
-        log, registry = _LogWithout(store, removed), Registry(store)
+        log, versions = EventLog(store), Registry(store).versions()
         number = int(store.read("SELECT number FROM learner")[0][0])
-        initial = _trained_again(log, registry)
-        lists, models = OpenLists(), Models(log, "initial", initial)
+        if trained := [row for row in versions if "source" in row.recipe]:
+            raise InputError(
+                f"an earlier version of corank trained {trained[0].name} version {trained[0].version} on this log, and "
+                "it cannot be trained again without these events; remove it with corank serve remove, then try again."
+            )
+        lists, models = OpenLists(), Models(log, "initial")
         for events in log.batches(0, number):
-            fold(log, lists, models, events)
-        subjects = [subject_of(row.name, row.version) for row in registry.versions()]
+            fold(log, lists, models, [event for event in events if event.number not in removed])
+        subjects = [subject_of(row.name, row.version) for row in versions]
         states = [(models.content(entry), json.dumps(models.counts[entry]), *version_of(entry)) for entry in subjects]
         oldest = number + 1 if lists.oldest is None else lists.oldest.number
 
@@ -351,8 +210,6 @@ def forget_person(store: Database, person: str) -> Forgotten:
             for content, counts, name, version in states:
                 sql = "UPDATE models SET state = ?, counts = ? WHERE name = ? AND version = ?"
                 db(sql, content, counts, name, version)
-            for subject, content in initial.items():
-                db("UPDATE models SET initial = ? WHERE name = ? AND version = ?", content, *version_of(subject))
             sql = "UPDATE learner SET oldest = ?, counts = ? WHERE id = 1"
             db(sql, oldest, json.dumps(lists.counts))
             for item in removed:
@@ -371,21 +228,6 @@ def forget_person(store: Database, person: str) -> Forgotten:
     finally:
         lease.release()
     return Forgotten(len(removed), n_left, len(states))
-
-
-def _trained_again(log: EventLog, registry: Registry) -> dict[str, bytes]:
-    """Return the initial states of versions that were trained on the log."""
-    result = {}
-    for row in registry.versions():
-        if "source" in row.recipe:
-            try:
-                result[subject_of(row.name, row.version)] = train_content(log, registry, row.name, row.recipe)[1]
-            except InputError as error:
-                raise InputError(
-                    f"{row.name} version {row.version} cannot be trained without these events ({error}); remove it "
-                    "with corank serve remove, then try again."
-                ) from None
-    return result
 
 
 def compare_with_replay(log: EventLog) -> tuple[list[str], int, int]:

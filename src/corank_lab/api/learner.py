@@ -26,7 +26,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -104,10 +104,9 @@ class OpenLists:
 class Models:
     """Models that learn, loaded when a list of theirs is closed."""
 
-    def __init__(self, log: EventLog, column: str, instead: Mapping[str, bytes] | None = None) -> None:
+    def __init__(self, log: EventLog, column: str) -> None:
         # column: "state" to continue from what was learnt, "initial" to learn everything again
-        # instead: contents to use instead of those in the database, by subject
-        self._log, self._column, self._instead = log, column, instead or {}
+        self._log, self._column = log, column
         self.models: dict[str, ServedModel] = {}
         self.counts: dict[str, Counter[str]] = {}
 
@@ -148,7 +147,7 @@ class Models:
         kind, content, counts = result[0]
         counted = json.loads(counts) if self._column == "state" else {}
         self.counts[f"{name}/{version}"] = Counter(counted)
-        return load_model(kind, self._instead.get(f"{name}/{version}", bytes(content)), self._require)
+        return load_model(kind, bytes(content), self._require)
 
     def _require(self, name: str, version: int) -> ServedModel:
         model = self._model(f"{name}/{version}")

@@ -66,7 +66,7 @@ TABLES = AppTables(
     (_create,),
     _continue,
 )
-"""Tables of the service."""
+"""Tables of the service; only earlier versions used the table `items`."""
 
 
 CLICK, FINAL, EXCLUDED = 1, 2, 4
@@ -138,10 +138,10 @@ class EventLog:
         """Read the log in parts: the events with numbers above `after`, up to `upto` if it is given."""
         while result := self.after(after):
             after = result[-1].number
-            kept = result if upto is None else [event for event in result if event.number <= upto]
-            if kept:
-                yield kept
-            if len(kept) < len(result):
+            wanted = result if upto is None else [event for event in result if event.number <= upto]
+            if wanted:
+                yield wanted
+            if len(wanted) < len(result):
                 return
 
     def bodies(self, numbers: Sequence[int]) -> dict[int, str]:
@@ -166,9 +166,6 @@ class EventLog:
                 items = [items[row] for row in self.arrays([number])[number]["rows"]]
             result[str(id)] = set(items)
         return result
-
-    def items(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        return {str(id): json.loads(body) for id, body in self._by("id, body", "items", "id", ids)}
 
     def last_number(self) -> int:
         return int(self.store.read("SELECT COALESCE(MAX(number), 0) FROM events")[0][0])

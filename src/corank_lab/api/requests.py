@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -33,7 +33,6 @@ Text = Annotated[str, Meta(max_length=MAX_ID)]
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
 Query = Annotated[str, Meta(max_length=MAX_QUERY)]
 Number = float | bool
-Whole = Annotated[float, Meta(ge=1, le=1e9, extra_json_schema={"type": "integer"})]
 Row = Annotated[list[Number], Meta(min_length=1, max_length=MAX_FEATURES)]
 Features = Row | Annotated[dict[str, Number], Meta(min_length=1, max_length=MAX_FEATURES)]
 """Numbers in the order of the model's columns, or by their names."""
@@ -41,7 +40,7 @@ T = TypeVar("T")
 
 
 class RankItem(Struct):
-    """An item to rank; features of a stored item may be left out."""
+    """An item to rank; its features are here or in the matrix of the request."""
 
     id: Id
     features: Features | UnsetType = UNSET
@@ -64,7 +63,7 @@ class RankRequest(Struct):
     id: Text | None = None
     query: Query | None = None
     user: Text | None = None
-    k: Annotated[float, Meta(ge=1, le=MAX_ITEMS, extra_json_schema={"type": "integer"})] | None = None
+    k: Annotated[int, Meta(ge=1, le=MAX_ITEMS)] | None = None
     model: Text | None = None
     random_state: str | UnsetType | None = UNSET
 
@@ -84,24 +83,10 @@ class Feedback(Struct, kw_only=True):
     seconds: Annotated[float, Meta(ge=0, le=1e7)] | None = None
 
 
-class StoredItem(Struct):
-    """An item to store."""
-
-    id: Id
-    features: Features
-    prior: float | None = None
-
-
-class ItemsRequest(Struct):
-    """Items to store."""
-
-    items: Annotated[list[StoredItem], Meta(min_length=1, max_length=MAX_ITEMS)]
-
-
 class ActivateRequest(Struct):
     """The version to use from now on."""
 
-    version: Whole
+    version: Annotated[int, Meta(ge=1, le=10**9)]
 
 
 class MalformedError(InputError):
@@ -152,8 +137,6 @@ def _refuse_nul(content: bytes) -> None:
 
 
 Floats = NDArray[np.float64]
-Stored = Callable[[Sequence[str]], Mapping[str, dict[str, Any]]]  # returns stored items by id
-
 
 MAX_BODY = 1_000_000  # largest number of characters of an event
 
@@ -184,51 +167,21 @@ def distinct(ids: list[str]) -> list[str]:
     return ids
 
 
-def features_of(
-    request: RankRequest, items: list[RankItem], model: ServedModel, stored: Stored
-) -> tuple[Floats, Floats | None]:
+def features_of(request: RankRequest, items: list[RankItem], model: ServedModel) -> tuple[Floats, Floats | None]:
     """
     Return the features and the priors of the items of a request.
 
-    Features come from the matrix `features` of the request, from each item, or from the stored items. The base64 of a
-    matrix is several times as fast to read as JSON numbers.
+    Features come from the matrix `features` of the request, or from each item. The base64 of a matrix is several times
+    as fast to read as JSON numbers.
     """
     matrix = request.features
     if isinstance(matrix, PackedMatrix):
         return _unpacked(matrix, len(items), model.n_features), _prior(request, items, model)
     if matrix is None:
-        missing = [item.id for item in items if item.features is UNSET]
-        if missing:
-            items = _with_stored(items, stored(missing))
-        matrix = [
-            item.features if type(item.features) is list else _named(item.features, item.id, model) for item in items
-        ]
+        matrix = [item.features if type(item.features) is list else _named(item, model) for item in items]
     elif len(matrix) != len(items):
         raise InputError(f"features has {len(matrix)} rows for {len(items)} items; send one list for each item.")
     return _matrix(matrix, model.n_features), _prior(request, items, model)
-
-
-def check_features(value: Features, id: str) -> Features:
-    """Raise `InputError` if features to store are outside the range of values."""
-    for item in value.values() if isinstance(value, dict) else value:
-        if not abs(item) <= MAX_VALUE:
-            raise InputError(f"features of the item {id[:60]!r} hold the value {item:.3g}; send {RANGE}.")
-    return value
-
-
-def _with_stored(items: list[RankItem], known: Mapping[str, dict[str, Any]]) -> list[RankItem]:
-    result = []
-    for item in items:
-        if item.features is UNSET:
-            if item.id not in known:
-                raise InputError(
-                    f"the item {item.id[:60]!r} has no features and is not stored; send its features, or store it with "
-                    "POST /items."
-                )
-            kept = known[item.id]
-            item = RankItem(item.id, kept["features"], kept.get("prior") if item.prior is None else item.prior)
-        result.append(item)
-    return result
 
 
 def _unpacked(packed: PackedMatrix, n: int, d: int) -> Floats:
@@ -256,13 +209,17 @@ def _in_range(X: Floats) -> Floats:
     return X
 
 
-def _named(value: Any, id: str, model: ServedModel) -> list[float]:
+def _named(item: RankItem, model: ServedModel) -> list[Number]:
+    if not isinstance(item.features, dict):
+        raise InputError(f"the item {item.id[:60]!r} has no features; send them.")
     if model.names is None:
         raise InputError("this model has columns without names; send features as lists of numbers, in its order.")
     try:
-        return [value[name] for name in model.names]
+        return [item.features[name] for name in model.names]
     except KeyError as error:
-        raise InputError(f"the item {id[:60]!r} has no feature {error.args[0]!r}, which the model needs.") from None
+        raise InputError(
+            f"the item {item.id[:60]!r} has no feature {error.args[0]!r}, which the model needs."
+        ) from None
 
 
 def _prior(request: RankRequest, items: list[RankItem], model: ServedModel) -> Floats | None:

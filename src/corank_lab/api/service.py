@@ -1,5 +1,5 @@
 """
-The service itself, without HTTP: rank, take feedback and judgements, store items.
+The service itself, without HTTP: rank, and take feedback.
 
 Whether feedback counts as a click, and whether a rule excludes it, is decided when it arrives and stored with it. A
 change of the rules therefore never changes what the log means.
@@ -19,24 +19,11 @@ from typing import Any
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from corank.data import MAX_VALUE
 from corank.errors import InputError
 from corank_lab.api.learner import LearnerThread
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, EventLog, NewEvent, now_ms, pack
 from corank_lab.api.models import Registry, RngState, rng_state_of, subject_of
-from corank_lab.api.requests import (
-    RANGE,
-    Feedback,
-    ItemsRequest,
-    RankItem,
-    RankRequest,
-    check_features,
-    distinct,
-    dump_json,
-    features_of,
-    made_id,
-)
-from corank_lab.database.connections import Statements
+from corank_lab.api.requests import Feedback, RankItem, RankRequest, distinct, dump_json, features_of, made_id
 from corank_lab.database.database import Database
 
 _MAX_USERS = 100_000  # number of users whose feedback of the current minute is counted
@@ -95,22 +82,20 @@ class Service:
         name, version, model = self.registry.serving(wanted)
         items = [RankItem(item) if isinstance(item, str) else item for item in request.items]
         ids = distinct([item.id for item in items])
-        X, prior = features_of(request, items, model, self.log.items)
+        X, prior = features_of(request, items, model)
         k = request.k or len(ids)
-        if k != int(k):
-            raise InputError(f"k is {k:g}; send a whole number.")
         now = now_ms()
         id = request.id or f"{now:012x}{secrets.token_hex(8)}"
         state = _rng_state(request.random_state, id)
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is refused below
-            drawn = model.draw(X, prior, int(k), state)
+            drawn = model.draw(X, prior, k, state)
         if not np.isfinite(drawn.arrays["scores"]).all():
             raise InputError(
                 f"scores of {name} version {version} overflow on these items; scale their features, or train another "
                 "version."
             )
         query = request.query or ""
-        body = {"query": query, "items": ids, "k": int(k), "model": name, "version": version, "learnt": model.n_learnt}
+        body = {"query": query, "items": ids, "k": k, "model": name, "version": version, "learnt": model.n_learnt}
         event = NewEvent(
             "impression", id, now, json.dumps(body), request.user or "", subject_of(name, version), "",
             int(1000 * self.rules.window_seconds), pack(drawn.arrays),
@@ -119,7 +104,7 @@ class Service:
         content = {"impression": id, "model": name, "version": version, "learnt": model.n_learnt, "items": shown}
         if request.random_state is not UNSET:
             content["random_state"] = state.astype("<u8").tobytes().hex()
-        return Answer(self.append([event]), content, {"items": ids, "k": int(k), "query": query, "model": wanted})
+        return Answer(self.append([event]), content, {"items": ids, "k": k, "query": query, "model": wanted})
 
     def logged(self, answer: Answer) -> dict[str, Any]:
         """Return the answer that was given before to the same request; raise `Conflict` if it was another one."""
@@ -194,20 +179,6 @@ class Service:
                 return "too many"
         return ""
 
-    def put_items(self, request: ItemsRequest) -> int:
-        """Store items, or replace them; return their number."""
-        distinct([item.id for item in request.items])
-        rows = []
-        for item in request.items:
-            kept: dict[str, Any] = {"features": check_features(item.features, item.id)}
-            if item.prior is not None:
-                if not abs(item.prior) <= MAX_VALUE:
-                    raise InputError(f"the prior of the item {item.id[:60]!r} is {item.prior:.3g}; send {RANGE}.")
-                kept["prior"] = item.prior
-            rows.append((item.id, json.dumps(kept)))
-        self.store.run(lambda db: _put_items(db, rows))
-        return len(rows)
-
     def require_shown(self, events: Sequence[NewEvent]) -> None:
         """Raise if an event is a click on an item that its list did not show; lists of other systems are unknown."""
         clicks = [event for event in events if event.kind == "feedback" and event.flag & CLICK]
@@ -238,8 +209,3 @@ def _rng_state(given: str | UnsetType | None, id: str) -> RngState:
     if len(state) != 4 or not state.any():
         raise InputError("random_state must be 64 hexadecimal digits that are not all zero.")
     return state
-
-
-def _put_items(db: Statements, rows: Sequence[tuple[str, str]]) -> None:
-    for id, body in rows:
-        db("INSERT INTO items (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body", id, body)

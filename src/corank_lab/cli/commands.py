@@ -36,7 +36,9 @@ def records(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write: .ris, .csv, .tsv, .xlsx, .jsonl or .dat.", metavar="FILE"),
+        typer.Option(
+            "--output", "-o", help="File to write: .ris, .csv, .tsv, .xlsx, .jsonl, .dat, .opt.", metavar="FILE"
+        ),
     ] = None,
     duplicates: Annotated[
         bool, typer.Option("--duplicates", help="List the groups of duplicates with the evidence.")
@@ -80,6 +82,7 @@ def records(
         matches, fetched = result.records, str(result)
     groups = find_duplicates(matches)
     summary = summarise(matches, groups, match_references(matches)[1].n_matched_inside)
+    total = summary.total
     written = matches.take(groups.representatives) if unique else matches
     changes: tuple[str, ...] = ()
     if output is not None:
@@ -87,8 +90,8 @@ def records(
     if as_json:
         fields = {
             "output": output, "n_written": len(written) if output is not None else 0, "changes": changes,
-            "n_records": summary.n_records, "n_duplicates": summary.n_duplicates, "n_groups": summary.n_groups,
-            "n_relevant": summary.n_relevant, "n_irrelevant": summary.n_irrelevant,
+            "n_records": total.n_records, "n_duplicates": total.n_duplicates, "n_groups": summary.n_groups,
+            "n_relevant": total.n_relevant, "n_irrelevant": total.n_irrelevant,
             "n_references": summary.n_references, "n_matched": summary.n_matched,
             "files": [asdict(file) for file in summary.files], "remarks": summary.remarks,
             "duplicates": table_fields(duplicate_table(matches, groups)) if duplicates else None,
@@ -150,7 +153,6 @@ SERVE = VerbGroup(
         Verb(serve.add, "Add a version of a model.", "serve add shop clicks --online PDGD --columns price,stars"),
         Verb(serve.models, "List the models and what they have learnt.", "serve models shop"),
         Verb(serve.activate, "Use a version of a model from now on.", "serve activate shop clicks 2"),
-        Verb(serve.train, "Train a new version on the log.", "serve train shop clicks --ranker RankSVM"),
         Verb(serve.remove, "Remove a version that is not active.", "serve remove shop clicks 1"),
         Verb(serve.save, "Write what a model has learnt to a file.", "serve save shop clicks -o clicks.safetensors"),
         Verb(serve.key, "Add, revoke or list keys.", "serve key shop --scope rank --scope feedback --name web"),
@@ -159,7 +161,7 @@ SERVE = VerbGroup(
             "Check and export the log; forget people.",
             (
                 Verb(serve.verify, "Replay the log and compare.", "serve events verify shop"),
-                Verb(serve.export, "Export the log.", "serve events export shop -o events.jsonl"),
+                Verb(serve.export, "Export the log.", "serve events export shop -o shop-log"),
                 Verb(serve.forget, "Delete all events of a user.", "serve events forget shop ann"),
             ),
         ),

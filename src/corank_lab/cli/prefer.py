@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.choices import PAIR_STRATEGIES
 from corank.cli import Force, Json, KeepFormulas, Seed, emit, list_choices, make_console
 from corank.console import printable
 from corank.errors import InputError
+from corank.parameters import PAIR_STRATEGIES
 from corank_lab.cli.terminal import ARROWS, Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 
     from corank.data import Items
     from corank_lab.preferences import (
-        PairwiseAnswer,
         PreferenceJournal,
         PreferenceProgress,
         PreferenceSession,
         Question,
         Ranking,
     )
-    from corank_lab.preferences.answers import PreferenceAnswers
 
 Options = dict[str, Any]
 DEFAULT = "bald"
@@ -66,36 +64,30 @@ def prefer(
         raise InputError("--json works with --export only; leave it out to answer questions.")
     if str(items) == "-":
         raise InputError("ITEMS is - (standard input), which is needed for the keys; pass the name of a file.")
-    columns = None if features is None else [item.strip() for item in features.split(",") if item.strip()]
-    reading, asking = {"name": name, "features": columns}, {"strategy": strategy, "tol": tol}
+    from corank.data import read_items, require_no_input, require_text_place, suffix_of
+    from corank_lab.database.journal import journal_paths
+
     if export is not None:
-        _export(items, reading, export, force, as_json, keep_formulas)
+        if suffix_of(export) != ".csv":
+            raise InputError(f"{export} has an unknown suffix; choose a name that ends in .csv.")
+        require_no_input(export, [_database(items), *journal_paths(_old_folder(items))])
+        require_text_place(export, overwrite=force)
+    columns = None if features is None else [item.strip() for item in features.split(",") if item.strip()]
+    table, _ = read_items(items, name=name, features=columns)
+    if export is not None:
+        _export(items, table, export, force, as_json, keep_formulas)
     else:
-        _ask(items, reading, judge, {**asking, "repeat": repeat, "random_state": seed})
+        _ask(items, table, judge, {"strategy": strategy, "tol": tol, "repeat": repeat, "random_state": seed})
 
 
-def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
-    from corank.cli import make_console
-    from corank.data import read_items
-    from corank_lab.cli.terminal import has_terminal
-    from corank_lab.preferences import PreferenceSession
+@contextmanager
+def _journal(path: Path, items: Items, judge: str = "me", **settings: Any) -> Iterator[tuple[PreferenceJournal, str]]:
+    """Open the journal of a judge in the project of the items; also yield what was read of version 0.2."""
+    from corank_lab.preferences import PreferenceJournal
 
-    items, _ = read_items(path, **reading)
-    has_terminal()  # before anything is written
-    settings = {name: asking[name] for name in ("repeat", "tol")}
-    with _journal(path, items, judge, **settings) as (journal, note):
-        others = {name: answers for name, answers in _judges(journal, items).items() if name != judge}
-        notes = [note] if note else []
-        if others and asking["strategy"] == DEFAULT:
-            counts = ", ".join(f"{name} {len(answers.pairwise)}" for name, answers in others.items())
-            notes.append(f"Questions also depend on the answers of other judges so far ({counts}).")
-        elif others:
-            notes.append("Questions depend on your answers only, because of --strategy.")
-        ask_all(PreferenceSession(items, journal=journal, **asking), " ".join(notes))
-    make_console().print(
-        f"Your answers are saved in {_database(path)}. Run the same command to continue; --export FILE.csv writes the "
-        "ranking."
-    )
+    with PreferenceJournal(_database(path), judge) as journal:
+        journal.begin(items, path.name, **settings)
+        yield journal, journal.import_old(_old_folder(path))
 
 
 def _database(path: Path) -> Path:
@@ -111,69 +103,51 @@ def _old_folder(path: Path) -> Path:
     return Path(f"{path}.{PreferenceJournal.folder}")
 
 
-@contextmanager
-def _journal(path: Path, items: Items, judge: str = "me", **settings: Any) -> Iterator[tuple[PreferenceJournal, str]]:
-    """Open the journal of a judge in the project of the items; also yield what was read of version 0.2."""
-    from corank_lab.preferences import PreferenceJournal
+def _ask(path: Path, items: Items, judge: str, asking: Options) -> None:
+    from corank_lab.preferences import PreferenceSession
 
-    with PreferenceJournal(_database(path), judge) as journal:
-        journal.begin(items, path.name, **settings)
-        yield journal, journal.import_old(_old_folder(path))
+    has_terminal()  # before anything is written
+    with _journal(path, items, judge, repeat=asking["repeat"], tol=asking["tol"]) as (journal, note):
+        notes = [note] if note else []
+        if others := ", ".join(name for name in journal.by_judge() if name != judge):
+            notes.append(
+                f"Questions also depend on the answers of other judges so far ({others})."
+                if asking["strategy"] == DEFAULT
+                else "Questions depend on your answers only, because of --strategy."
+            )
+        ask_all(PreferenceSession(items, journal=journal, **asking), " ".join(notes))
+    make_console().print(
+        f"Your answers are saved in {_database(path)}. Run the same command to continue; --export FILE.csv writes the "
+        "ranking."
+    )
 
 
-def _judges(journal: PreferenceJournal, items: Items) -> dict[str, PreferenceAnswers]:
-    """The answers of each judge who gave any."""
-    from corank_lab.preferences.answers import PreferenceAnswers
-
-    result = {judge: PreferenceAnswers(items, entries) for judge, entries in journal.by_judge().items()}
-    return {judge: answers for judge, answers in result.items() if answers.pairwise}
-
-
-def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
-    from corank.data import read_items, require_no_input, require_text_place, suffix_of
+def _export(path: Path, items: Items, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
+    from corank.data import csv_text, write_text
     from corank_lab.database.journal import journal_paths
-    from corank_lab.preferences.ranking import agreement, write_ranking
+    from corank_lab.preferences import PreferenceSession
+    from corank_lab.preferences.model import agreement
 
-    if suffix_of(target) != ".csv":
-        raise InputError(f"{target} has an unknown suffix; choose a name that ends in .csv.")
-    old = journal_paths(_old_folder(path))
-    require_no_input(target, [_database(path), *old])
-    require_text_place(target, overwrite=force)
-    items, _ = read_items(path, **reading)
-    judges = {}
-    if old or _database(path).is_file():
+    fit = None
+    if _database(path).is_file() or journal_paths(_old_folder(path)):
         with _journal(path, items) as (journal, _):
-            judges = {judge: answers.pairwise for judge, answers in _judges(journal, items).items()}
-    if not judges:
+            session = PreferenceSession(items, journal=journal)
+        fit = session.learn(session.pairwise(), session.asked(), n_ahead=0)
+    if fit is None:
         raise InputError(f"there are no answers for {path} yet; run corank prefer {path} first.")
-    ranking, by_judge, weights = _rankings(items, judges)
-    write_ranking(target, items, ranking, by_judge, overwrite=force, keep_formulas=keep_formulas)
-    n_answers = sum(map(len, judges.values()))
-    wrong = ranking.expected_disagreement
-    fields = {"output": target, "n_items": len(items), "n_answers": n_answers, "expected_disagreement": wrong}
-    sentence = f"wrote {target}: {len(items)} items ranked by {n_answers} answers"
-    if by_judge:
+    with write_text(target, overwrite=force) as stream:
+        stream.write(csv_text(fit.table(items), keep_formulas=keep_formulas).encode())
+    wrong, judges = fit.ranking.expected_disagreement, session.pairwise()
+    fields = {"output": target, "n_items": len(items), "n_answers": fit.n_answers, "expected_disagreement": wrong}
+    sentence = f"wrote {target}: {len(items)} items ranked by {fit.n_answers} answers"
+    if len(judges) > 1:
         same, both = agreement(judges)
+        weights = {judge: round(weight, 4) for judge, weight in fit.weights.items()}
         fields |= {"n_judges": len(judges), "n_same": same, "n_both": both, "weights": weights}
         listed = ", ".join(f"{judge} {weight:.2f}" for judge, weight in weights.items())
         sentence += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
         sentence += f" (weights, 0 for random answers to 1: {listed})"
     emit(as_json, "prefer", fields, f"{sentence}; about {100 * wrong:.0f} % of all pairs expected in wrong order")
-
-
-def _rankings(
-    items: Items, judges: dict[str, list[PairwiseAnswer]]
-) -> tuple[Ranking, dict[str, Ranking], dict[str, float]]:
-    """The ranking by all answers; with several judges, also that of each judge, and the judges' weights."""
-    from corank_lab.preferences import Ranking
-    from corank_lab.preferences.model import PreferenceModel
-
-    model = PreferenceModel(items.X)
-    if len(judges) == 1:
-        return Ranking.of(model.learn(next(iter(judges.values()))).posterior()), {}, {}
-    result = model.learn_judges(judges)
-    by_judge = {judge: Ranking.of(result.of(number)) for number, judge in enumerate(judges)}
-    return Ranking.of(result.overall), by_judge, dict(zip(judges, result.weights.round(4).tolist(), strict=True))
 
 
 KEYS = {"l": "left", "r": "right", "e": "equal", "=": "equal", "s": "skip", "u": "undo", "q": "quit"}
@@ -300,10 +274,10 @@ def _print_lines(lines: list[list[Segment]], max_lines: int, console: Console) -
     """Print the first lines, and '...' if some are left out."""
     from rich.segment import Segment, Segments
 
-    kept = lines if len(lines) <= max_lines else lines[: max_lines - 1]
-    for line in kept:
+    shown = lines if len(lines) <= max_lines else lines[: max_lines - 1]
+    for line in shown:
         console.print(Segments([*line, Segment.line()]), end="", soft_wrap=True)
-    if len(kept) < len(lines):
+    if len(shown) < len(lines):
         console.print("...", style="dim")
 
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from corank.cli import Force, Json, Qid, emit, import_scikit_learn, print_json
 from corank.errors import InputError
 from corank_lab.cli.lab import listen, make_server, open_place, run_until_stopped
-
-if TYPE_CHECKING:
-    from corank.cli import FittedModel
-    from corank.data import ClickLog, Dataset
 
 Place = Annotated[
     str, typer.Argument(help="Folder of the database corank.db, created if needed; or postgresql://user@host/name.")
@@ -176,38 +172,6 @@ def key(
             emit(as_json, "serve key", {"keys": [item._asdict() for item in keys.all()]}, "\n".join(lines) or "no keys")
 
 
-def train(
-    place: Place,
-    name: Name,
-    ranker: Annotated[str, typer.Option(help="Class of the ranker.")] = "RankSVM",
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Parameter of the ranker; repeatable.", metavar="NAME=VALUE", show_default=False),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Train a new version on the clicks of the log; a service may run meanwhile. It is not activated."""
-    import json
-
-    from corank_lab.api.history import train_version
-    from corank_lab.api.log import EventLog
-    from corank_lab.api.models import Registry
-
-    parameters = {}
-    for assignment in assignments or ():
-        parameter, equals, text = assignment.partition("=")
-        if not equals:
-            raise InputError(f"--set {assignment!r} has no '='; write name=value, such as --set alpha=0.01.")
-        try:
-            parameters[parameter] = json.loads(text)
-        except ValueError:
-            parameters[parameter] = text
-    with open_place(place, must_exist=True) as store:
-        version = train_version(EventLog(store), Registry(store), name, ranker, parameters)
-    sentence = f"added {name} version {version}, a {ranker} from clicks; activate it with corank serve activate"
-    emit(as_json, "serve train", {"name": name, "version": version}, sentence)
-
-
 def verify(place: Place, as_json: Json = False) -> None:
     """Replay the log from the initial models, and compare with what was learnt, byte by byte."""
     from corank_lab.api.history import compare_with_replay
@@ -228,20 +192,17 @@ def verify(place: Place, as_json: Json = False) -> None:
 
 def export(
     place: Place,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File of JSON lines to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New folder for clicks.csv and rows.csv.")],
     model: Annotated[str | None, typer.Option(help="Only lists of this model.", metavar="NAME")] = None,
-    persons: Annotated[bool, typer.Option("--persons", help="Write ids of users.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write the lists of a log and the feedback on them as events of UBI 1.3; a service may run meanwhile."""
-    from corank.data import require_place
-    from corank_lab.api.history import write_ubi_events
+    """Write lists, clicks and features as tables for learn-clicks and replay; a service may run meanwhile."""
+    from corank_lab.api.history import export_log
     from corank_lab.api.log import EventLog
 
-    require_place(output, overwrite=force)
     with open_place(place, must_exist=True) as store:
-        n = write_ubi_events(EventLog(store), output, model, persons=persons, overwrite=force)
+        n = export_log(EventLog(store), output, model, overwrite=force)
     emit(as_json, "serve events export", {"output": output, "n_lists": n}, f"wrote {output}: {n} lists")
 
 
@@ -260,16 +221,10 @@ def forget(place: Place, user: Annotated[str, typer.Argument(help="Id of the use
 def replay(
     log: Annotated[
         Path,
-        typer.Argument(
-            help="Clicks: a table of qid, docid, position, clicked, log_propensity; UBI's JSON; or a service's folder."
-        ),
+        typer.Argument(help="Clicks: a table of qid, docid, position, clicked, log_propensity; or UBI's JSON."),
     ],
     model: Annotated[Path, typer.Option("--model", "-m", help="Model file of the new ranker.")],
-    rows: Annotated[
-        Path | None,
-        typer.Option(help="Features of documents, LETOR text with docids, store, Parquet or CSV; a service has them."),
-    ] = None,
-    lists: Annotated[str | None, typer.Option(help="Only lists of this model of the service.", metavar="NAME")] = None,
+    rows: Annotated[Path, typer.Option(help="Features of documents: LETOR text with docids, store, Parquet or CSV.")],
     queries: Annotated[Path | None, typer.Option(help="Queries of UBI, if they are in another file.")] = None,
     bias: Annotated[
         str,
@@ -293,15 +248,10 @@ def replay(
     from corank.data import predict_with_qid, read, read_clicks, with_names
     from corank.errors import InputError
 
-    fitted = load_ranker(model, [] if rows is None else [rows])
-    if log.is_dir() or "://" in str(log):
-        clicks, data = _service_lists(log, lists, fitted)
-    elif rows is None:
-        raise InputError(f"{log} is not a service's folder, so features are missing; pass them with --rows.")
-    else:
-        data = read(rows, y=False, qid=qid, layout=preferred_layout(fitted.ranker), features=fitted.names)
-        require_model_features(data, rows, fitted)
-        clicks = read_clicks(log, queries=queries)
+    fitted = load_ranker(model, [rows])
+    data = read(rows, y=False, qid=qid, layout=preferred_layout(fitted.ranker), features=fitted.names)
+    require_model_features(data, rows, fitted)
+    clicks = read_clicks(log, queries=queries)
     if data.qid is None or data.docids is None:
         missing = "query ids" if data.qid is None else "document ids"
         raise InputError(f"{rows} has no {missing}, which join its rows with the clicks; add them.")
@@ -322,26 +272,3 @@ def replay(
         f"from {new.n_impressions} lists and {new.n_clicks} clicks, effective sample size {new.n_effective:.0f}; "
         f"assumes that {result.assumes}"
     )
-
-
-def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple[ClickLog, Dataset]:
-    """Return the lists of a service, and the rows that were ranked."""
-    import numpy as np
-
-    from corank.cli import require_model_features
-    from corank.data import Dataset
-    from corank.errors import InputError
-    from corank_lab.api.history import logged_rows
-    from corank_lab.api.log import EventLog
-
-    with open_place(str(place), must_exist=True) as store:
-        result = logged_rows(EventLog(store), lists)
-    if getattr(fitted.ranker, "has_prior_", False):
-        raise InputError(
-            f"{fitted.path} adds what it learnt to a prior, which replay does not read; compare by interleaving."
-        )
-    data = Dataset(
-        result.X, np.full(len(result.X), np.nan), result.names, _qid=lambda: result.qid, _docids=lambda: result.docids
-    )
-    require_model_features(data, place, fitted)
-    return result.log, data

@@ -85,8 +85,8 @@ def entry_values(entry: JournalEntry) -> dict[str, Any]:
 
 def read_entry(kind: type[E], values: Mapping[str, Any], place: str) -> E:
     """Return the entry of stored values; raise if one is not allowed. Keys that the entry lacks are left out."""
-    kept = {name: value for name, value in values.items() if name in (*kind.names(), "action")}
-    return _entry(kind, kept, place, f"{place} is not an answer: {{}}; restore it from a copy, or remove it.")
+    known = {name: value for name, value in values.items() if name in (*kind.names(), "action")}
+    return _entry(kind, known, place, f"{place} is not an answer: {{}}; restore it from a copy, or remove it.")
 
 
 def parse_lines(kind: type[E], content: bytes, path: Path) -> list[E]:
@@ -109,8 +109,8 @@ def _entry(kind: type[E], values: Any, place: str, sentence: str) -> E:
     fault = entry_fault(values, kind)
     if fault is not None:
         raise InputError(sentence.replace("{}", fault))
-    kept: dict[str, Any] = {name: tuple(value) if name in kind.LISTS else value for name, value in values.items()}
-    return kind(**kept, place=place)
+    given: dict[str, Any] = {name: tuple(value) if name in kind.LISTS else value for name, value in values.items()}
+    return kind(**given, place=place)
 
 
 def journal_paths(folder: Path) -> list[Path]:

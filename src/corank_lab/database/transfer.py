@@ -23,6 +23,7 @@ from corank_lab.database.schema import TABLES, AppTables, add_function, columns_
 FORMAT = 1
 _FILE = re.compile(r"[^\\\x00-\x1f\x7f]{0,300}")
 _NAME = "the saved project"
+_ANSWER = ("judge", "item", "entry", "client_id", "time")
 
 
 def export_project(store: Database, project: Project) -> bytes:
@@ -38,18 +39,8 @@ def export_project(store: Database, project: Project) -> bytes:
             kind, content = store.file(project.id, name) or ("", b"")
             head["files"].append({"name": name, "type": kind})
             archive.writestr(f"files/{number}", content)
-        lines = [
-            json.dumps(
-                {
-                    "judge": answer.judge,
-                    "item": answer.item,
-                    "client_id": answer.client_id,
-                    "time": answer.time,
-                    "entry": answer.entry,
-                }
-            )
-            for answer in store.answers(project.id)
-        ]
+        answers = store.answers(project.id)
+        lines = [json.dumps({name: getattr(answer, name) for name in _ANSWER}) for answer in answers]
         archive.writestr("answers.jsonl", "".join(line + "\n" for line in lines))
         archive.writestr("project.json", json.dumps(head))
     return out.getvalue()
@@ -72,14 +63,8 @@ def import_project(store: Database, content: bytes, kinds: Any, upload: str | No
                 for number, item in enumerate(head["files"])
             }
             rows = [
-                (
-                    str(answer["judge"]),
-                    str(answer["item"]),
-                    dict(answer["entry"]),
-                    str(answer["client_id"]),
-                    str(answer["time"]),
-                )
-                for answer in answers
+                (str(judge), str(item), dict(entry), str(client_id), str(time))
+                for judge, item, entry, client_id, time in ([answer[name] for name in _ANSWER] for answer in answers)
             ]
             name, settings, payload = str(head["name"]), dict(head["settings"]), head["payload"]
     except (*ZIP_DAMAGE, KeyError, TypeError, AttributeError) as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ from scipy import sparse
 
 from corank.data import JUDGEMENT_WRITERS, JudgementList, as_texts, csv_text, encode_name
 from corank.errors import InputError
-from corank_lab.grading.session import GradingSession, judges_in_order
-from corank_lab.grading.task import GradingTask, title_column
+from corank_lab.grading.session import GradingSession
+from corank_lab.grading.task import GradingDocument, GradingTask, Judgement, title_column
 
 
 def _final(session: GradingSession) -> JudgementList:
@@ -35,21 +35,19 @@ def _final(session: GradingSession) -> JudgementList:
     return JudgementList(grades[rows], as_texts(queries), as_texts(ids), query_texts=_query_texts(session))
 
 
-def _answers(session: GradingSession) -> JudgementList:
-    """Return the answers of all judges."""
-    task = session.task
-    result = [
-        (task.documents[number], judge, entry)
-        for judge in judges_in_order(session)
-        for number, entry in sorted(session.judges[judge].items())
-    ]
+def _answers(session: GradingSession, *, unanswered: bool = False) -> JudgementList:
+    """Return the answers of all judges; also documents that nobody answered, if wanted."""
+    task, rows = session.task, list[tuple[GradingDocument, str, Judgement]]()
+    for number, document in enumerate(task.documents):
+        given = [(document, judge, mine[number]) for judge, mine in sorted(session.judges.items()) if number in mine]
+        rows += given or ([(document, "", Judgement("grade", None))] if unanswered else [])
     return JudgementList(
-        np.array([np.nan if entry.grade is None else entry.grade for *_, entry in result], dtype=np.float64),
-        as_texts([task.queries[item.query].id for item, *_ in result]),
-        as_texts([item.id for item, *_ in result]),
-        as_texts([judge for _, judge, _ in result]),
-        as_texts([entry.action for *_, entry in result]),
-        as_texts([entry.text for *_, entry in result]),
+        np.array([np.nan if entry.grade is None else entry.grade for *_, entry in rows], dtype=np.float64),
+        as_texts([task.queries[document.query].id for document, *_ in rows]),
+        as_texts([document.id for document, *_ in rows]),
+        as_texts([judge for _, judge, _ in rows]),
+        as_texts([entry.action for *_, entry in rows]),
+        as_texts([entry.text for *_, entry in rows]),
         _query_texts(session),
     )
 
@@ -75,33 +73,14 @@ def as_features(session: GradingSession, features: GradingFeatures) -> str:
 
 
 def as_quepid_book(session: GradingSession, name: str) -> str:
-    """Return a book of Quepid, with the answers of all judges."""
+    """Return a book of Quepid, with the answers of all judges and what the task knows of queries and documents."""
     task, scale = session.task, session.scale
-    pairs = []
-    for number, item in enumerate(task.documents):
-        judgements: list[dict[str, Any]] = []
-        for judge in judges_in_order(session):
-            result = session.judges[judge].get(number)
-            if result is not None:
-                judgements.append(
-                    {
-                        "rating": None if result.grade is None else float(result.grade),
-                        "unrateable": result.action == "unrateable", "judge_later": result.action == "later",
-                        "user_email": judge, "explanation": result.text,
-                    }
-                )  # fmt: skip
-        query = task.queries[item.query]
-        pairs.append(
-            {
-                "query_text": query.text, "doc_id": item.id, "position": item.position, "information_need": query.need,
-                "document_fields": dict(item.fields), "notes": "", "options": {}, "judgements": judgements,
-            }
-        )  # fmt: skip
-    book = {
-        "name": name, "scale": list(scale.grades),
-        "scale_with_labels": {str(g): label for g, label in zip(scale.grades, scale.labels, strict=True)},
-        "query_doc_pairs": pairs,
-    }  # fmt: skip
+    book = json.loads(JUDGEMENT_WRITERS["quepid-book"](_answers(session, unanswered=True), name, "")[0])
+    labels = {str(grade): label for grade, label in zip(scale.grades, scale.labels, strict=True)}
+    book |= {"scale": list(scale.grades), "scale_with_labels": labels}
+    for pair, document in zip(book["query_doc_pairs"], task.documents, strict=True):
+        need = task.queries[document.query].need
+        pair |= {"position": document.position, "information_need": need, "document_fields": dict(document.fields)}
     return json.dumps(book, indent=1)
 
 
@@ -160,8 +139,8 @@ def grading_features(task: GradingTask, *, use_texts: bool = True) -> GradingFea
 
     >>> from corank_lab.grading import GradingDocument, GradingQuery
     >>> documents = [GradingDocument(0, "a", {"text": "black tea"}), GradingDocument(0, "b", {"text": "tea pot"})]
-    >>> found = grading_features(GradingTask([GradingQuery("1", "black tea")], documents))
-    >>> found.columns, found.prior, found.X[:, 1].tolist()
+    >>> features = grading_features(GradingTask([GradingQuery("1", "black tea")], documents))
+    >>> features.columns, features.prior, features.X[:, 1].tolist()
     (['bm25 text', 'words text', 'length text'], 'bm25 text', [1.0, 0.5])
     """
     columns, parts = list(task.columns), [task.X]

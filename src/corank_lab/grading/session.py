@@ -27,7 +27,7 @@ ORDERS = {
 }  # fmt: skip
 """Orders of documents."""
 N_AHEAD = 200  # number of documents that the model chooses ahead
-MAX_LIST = 50  # largest number of documents of a result list; the following ones are in further lists
+MAX_LIST = 50  # largest number of documents of a result list on a page
 
 
 class Open(NamedTuple):
@@ -48,6 +48,7 @@ class GradingSession:
     depth: Number of first documents of each query that are graded; 0 means all.
     overlap: Number of judges who grade a document of the shared part.
     shared: Share of documents that `overlap` judges grade.
+    list_size: Largest number of documents of a query that a judge gets together; the others are in further lists.
 
     judges: Last answer of each judge about each document.
     settled: Grades that were fixed.
@@ -56,10 +57,10 @@ class GradingSession:
     >>> from corank_lab.grading.task import GradingEntry
     >>> task = GradingTask([GradingQuery("q1", "tea")], [GradingDocument(0, "a"), GradingDocument(0, "b")])
     >>> session = GradingSession(task)
-    >>> [task.documents[item.number].id for item in session.open_for("ann")]
+    >>> [task.documents[item.number].id for (item,) in session.open_lists("ann")]
     ['a', 'b']
     >>> session.add("ann", GradingEntry("grade", "q1", "a", "2"))
-    >>> [task.documents[item.number].id for item in session.open_for("bob")], session.final().tolist()
+    >>> [task.documents[item.number].id for (item,) in session.open_lists("bob")], session.final().tolist()
     (['b'], [2.0, nan])
     """
 
@@ -72,6 +73,7 @@ class GradingSession:
         depth: int = 0,
         overlap: int = 1,
         shared: float = 1.0,
+        list_size: int = 1,
     ) -> None:
         if order not in ORDERS:
             raise InputError(f"order is {order!r}; pass one of {', '.join(ORDERS)}.")
@@ -87,7 +89,7 @@ class GradingSession:
         self._needed = np.where(wanted, np.where(hashes < shared, max(overlap, 1), 1), 0)
         self._static = np.lexsort([rank, query]) if order == "query" else np.lexsort([query, rank])
         # lists are numbered in the order in which judges get them
-        block = rank // MAX_LIST
+        block = rank // list_size
         self._rank = rank
         self._list = query * (1 + block.max()) + block if order == "query" else block * len(task.queries) + query
         self._ahead: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -120,8 +122,8 @@ class GradingSession:
     @property
     def n_answers(self) -> int:
         """Number of answers that were not withdrawn, with changed ones and settled conflicts."""
-        kept = (new.action != "later" for log in self._log.values() for _, _, new in log)
-        return sum(kept) + len(self.settled)
+        counted = (new.action != "later" for log in self._log.values() for _, _, new in log)
+        return sum(counted) + len(self.settled)
 
     def last(self, judge: str) -> int | None:
         log = self._log.get(judge)
@@ -133,15 +135,15 @@ class GradingSession:
         mine = self.judges.get(judge, {})
         return [(number, mine[number]) for number in order if number in mine]
 
-    def open_for(self, judge: str, most: int = 60) -> list[Open]:
-        """Return the documents that a judge may get next, the best first."""
-        slots, free, later = self._open(judge)
-        result = list(dict.fromkeys(free[: 2 * most].tolist()))[:most] or later[:most]
-        return [Open(number, int(slots[number])) for number in result]
-
     def open_lists(self, judge: str, most: int = 60) -> list[list[Open]]:
-        """Return the result lists in which a judge may grade documents, the best first."""
-        slots, free, later = self._open(judge)
+        """Return the lists of documents that a judge may get next, the best first, and at last what was put aside."""
+        mine = self.judges.get(judge, {})
+        slots = self._needed - self._done
+        is_mine = np.zeros(len(slots), dtype=bool)
+        is_mine[list(mine)] = True
+        order = np.concatenate([self._ahead, self._static])
+        free = order[(slots[order] > 0) & ~is_mine[order]]
+        later = [number for number, item in mine.items() if item.action == "later" and slots[number] > 0]
         lists = self._list[free]
         first = dict.fromkeys(lists.tolist() if len(self._ahead) else np.unique(lists).tolist())
         chosen = list(first | dict.fromkeys(self._list[later].tolist()))[:most]
@@ -167,34 +169,20 @@ class GradingSession:
             lists = dict(sorted(lists.items(), key=lambda item: (item[0] < here, item[0])))
         return next(iter(lists.values()), [])
 
-    def _open(self, judge: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
-        """Return free places of all documents, open documents, the best first, and those that the judge put aside."""
-        mine = self.judges.get(judge, {})
-        slots = self._needed - self._done
-        is_mine = np.zeros(len(slots), dtype=bool)
-        is_mine[list(mine)] = True
-        order = self._static
-        if len(self._ahead):
-            order = np.concatenate([self._ahead, order])
-        free = order[(slots[order] > 0) & ~is_mine[order]]
-        # the oldest first
-        later = [number for number, item in mine.items() if item.action == "later" and slots[number] > 0]
-        return slots, free, later
-
     def suggest(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
         """Choose the documents to grade next with a model of the grades so far; may take seconds."""
         from corank.models import RankRLS
 
         X = self._rows()
         qid = np.array([document.query for document in self.task.documents])
-        kept = np.flatnonzero(self._needed > 0)
+        wanted = np.flatnonzero(self._needed > 0)
         model: Any = None
-        judged = kept[~np.isnan(y[kept])]
+        judged = wanted[~np.isnan(y[wanted])]
         has_pairs = any(len(set(y[judged[qid[judged] == item]])) > 1 for item in set(qid[judged]))
         if has_pairs:
             model = RankRLS().fit(X[judged], y[judged], qid=qid[judged])
         strategy = "uncertain" if has_pairs else "representative"
-        return np.asarray(kept[suggest(model, X[kept], y[kept], qid[kept], N_AHEAD, strategy, random_state=0)])
+        return np.asarray(wanted[suggest(model, X[wanted], y[wanted], qid[wanted], N_AHEAD, strategy, random_state=0)])
 
     def install(self, ahead: NDArray[np.int64]) -> None:
         self._ahead = ahead
@@ -279,11 +267,6 @@ def _counts(judgement: Judgement | None) -> int:
     return int(judgement is not None and judgement.action in ("grade", "unrateable"))
 
 
-def judges_in_order(session: GradingSession) -> Sequence[str]:
-    """Return the judges who gave grades, by name."""
-    return sorted(judge for judge, mine in session.judges.items() if mine)
-
-
 RESAMPLES = 1000
 MIN_DOCUMENTS = 10  # number of documents below which resampling says nothing about the error
 
@@ -305,8 +288,8 @@ def alpha_interval(
 
     Documents are drawn with replacement. A sample in which all grades are equal has no alpha and is left out.
 
-    >>> found = alpha_interval([[0, 0], [1, 1], [2, 2], [2, 1], [0, 0], [1, 1]] * 2)
-    >>> round(found.alpha, 2), found.low < found.alpha <= found.high, found.n_documents
+    >>> result = alpha_interval([[0, 0], [1, 1], [2, 2], [2, 1], [0, 0], [1, 1]] * 2)
+    >>> round(result.alpha, 2), result.low < result.alpha <= result.high, result.n_documents
     (0.88, True, 12)
     """
     shared = [np.asarray(grade, dtype=np.float64) for grade in grades if len(grade) > 1]
@@ -325,8 +308,8 @@ def alpha_interval(
         ends = np.cumsum(sizes[drawn])
         rows = np.arange(ends[-1]) + np.repeat(starts[drawn] - (ends - sizes[drawn]), sizes[drawn])
         result.append(krippendorff(np.repeat(np.arange(n), sizes[drawn]), values[rows], level))
-    kept = np.array([item for item in result if item == item])
-    if not len(kept):
+    defined = np.array([item for item in result if item == item])
+    if not len(defined):
         return AlphaInterval(alpha, nan, nan, n)
-    low, high = np.quantile(kept, [0.025, 0.975])
+    low, high = np.quantile(defined, [0.025, 0.975])
     return AlphaInterval(alpha, float(low), float(high), n)

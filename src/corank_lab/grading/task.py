@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,12 +20,9 @@ from numpy.typing import NDArray
 
 from corank.data import (
     ColumnChoice,
-    LocatedRows,
-    csv_rows,
     current_budget,
-    jsonl_rows,
-    parquet_rows,
     read_run,
+    read_table,
     read_utf8,
     suffix_of,
 )
@@ -201,15 +199,9 @@ def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
     return _of_table(path)
 
 
-def _rows(path: Path) -> tuple[list[str], LocatedRows]:
-    suffix = suffix_of(path)
-    if suffix == ".parquet":
-        return parquet_rows(path)
-    return (jsonl_rows if suffix in (".jsonl", ".ndjson") else csv_rows)(read_utf8(path), str(path))
-
-
 def _of_table(path: Path) -> GradingFile:
-    columns, rows = _rows(path)
+    table = read_table(path)
+    columns, rows = table.names, table.rows()
     roles = ColumnChoice(y=False).roles(columns, path)
     if roles.qid is None or roles.docid is None:
         what = "queries" if roles.qid is None else "documents"
@@ -239,7 +231,8 @@ def _of_table(path: Path) -> GradingFile:
         if is_new:
             cells.append(row)
         if roles.y is not None and (grade := _text(row.get(roles.y))):
-            builder.grade(where, query, document, grade, (_text(row.get(roles.judge)) if roles.judge else "") or "file")
+            judge = (_text(row.get(roles.judge)) if roles.judge else "") or "file"
+            builder.answer(where, query, document, judge, "grade", grade)
     X, names = _features(cells, [item for item in shown if item in roles.features])
     return builder.result(X, names)
 
@@ -277,9 +270,10 @@ def _of_book(path: Path) -> GradingFile:
             judge = _text(item.get("user_email") or item.get("user_id")) or f"unknown {number}"
             note = _text(item.get("explanation"))
             if item.get("unrateable") or item.get("judge_later"):
-                builder.other(query, document, "unrateable" if item.get("unrateable") else "later", judge, note)
+                action = "unrateable" if item.get("unrateable") else "later"
+                builder.answer(where, query, document, judge, action, text=note)
             elif item.get("rating") is not None:
-                builder.grade(where, query, document, _text(item["rating"]), judge, note)
+                builder.answer(where, query, document, judge, "grade", _text(item["rating"]), note)
     return builder.result(scale=_book_scale(book))
 
 
@@ -301,9 +295,9 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
     run = read_run(path)
     texts: dict[str, dict[str, str]] = {}
     queries: dict[str, str] = {}
-    for table in tables:
-        columns, rows = _rows(table)
-        roles = ColumnChoice(y=False).roles(columns, table)
+    for file in tables:
+        table = read_table(file)
+        columns, rows, roles = table.names, table.rows(), table.roles(ColumnChoice(y=False))
         if roles.docid is not None and roles.qid is None:
             others = [column for column in columns if column != roles.docid]
             for _, row in rows:
@@ -314,7 +308,7 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
             queries |= _queries(columns, roles.qid, rows)
         else:
             raise InputError(
-                f"{table} has neither a column docid with texts nor a column qid with queries; name its columns so."
+                f"{file} has neither a column docid with texts nor a column qid with queries; name its columns so."
             )
     builder = TaskBuilder(str(path))
     builder.has_order = True
@@ -327,7 +321,7 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
     return builder.result(np.array(scores)[:, None], ["score"]).task
 
 
-def _queries(columns: Sequence[str], qid: str, rows: LocatedRows) -> dict[str, str]:
+def _queries(columns: Sequence[str], qid: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, str]:
     """Return the texts of queries by id; the id is the text if there is no other column."""
     other = next((column for column in columns if column != qid), qid)
     return {id: _text(row.get(other)) or id for _, row in rows if (id := _text(row.get(qid)))}
@@ -338,10 +332,10 @@ class TaskBuilder:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._queries: dict[str, int] = {}
-        self._made: list[GradingQuery] = []
+        self._queries: dict[str, tuple[int, GradingQuery]] = {}  # number and query, by text or id in the file
+        self._ids: set[str] = set()
         self._documents: dict[tuple[int, str], GradingDocument] = {}
-        self._counts: list[int] = []
+        self._counts: Counter[int] = Counter()
         self._known: list[tuple[str, GradingEntry]] = []
         self._grades: set[int] = set()
         self.has_order = False
@@ -353,13 +347,13 @@ class TaskBuilder:
         if not query:
             raise InputError(f"{where}: the query is empty; fill the column.")
         if query not in self._queries:
-            number = self._queries[query] = len(self._made)
+            number = len(self._queries)
             id = f"q{number + 1}" if _BLANK.search(query) or len(query) > 40 else query
-            while any(item.id == id for item in self._made):
+            while id in self._ids:
                 id += "_"
-            self._made.append(GradingQuery(id, text, need))
-            self._counts.append(0)
-        number = self._queries[query]
+            self._ids.add(id)
+            self._queries[query] = (number, GradingQuery(id, text, need))
+        number = self._queries[query][0]
         if (number, document) in self._documents:
             return False
         self._counts[number] += 1
@@ -367,35 +361,39 @@ class TaskBuilder:
         self._documents[number, document] = GradingDocument(number, document, fields, place)
         return True
 
-    def grade(self, where: str, query: str, document: str, grade: str, judge: str, text: str = "") -> None:
-        try:
-            number = float(grade)
-        except ValueError:
-            number = -1.0
-        if not number.is_integer() or not 0 <= number <= MAX_GRADE:
-            raise InputError(
-                f"{where}: the grade is {grade!r:.40}; expected a whole number from 0 to {MAX_GRADE}, or nothing."
-            )
-        self._grades.add(int(number))
-        id = self._made[self._queries[query]].id
-        self._known.append((judge, GradingEntry("grade", id, document, str(int(number)), text, "file")))
-
-    def other(self, query: str, document: str, action: str, judge: str, text: str) -> None:
-        id = self._made[self._queries[query]].id
-        self._known.append((judge, GradingEntry(action, id, document, "", text, "file")))
+    def answer(
+        self, where: str, query: str, document: str, judge: str, action: str, grade: str = "", text: str = ""
+    ) -> None:
+        """Add what a judge said of a document."""
+        if action == "grade":
+            try:
+                number = float(grade)
+            except ValueError:
+                number = -1.0
+            if not number.is_integer() or not 0 <= number <= MAX_GRADE:
+                raise InputError(
+                    f"{where}: the grade is {grade!r:.40}; expected a whole number from 0 to {MAX_GRADE}, or nothing."
+                )
+            grade = str(int(number))
+            self._grades.add(int(number))
+        id = self._queries[query][1].id
+        self._known.append((judge, GradingEntry(action, id, document, grade, text, "file")))
 
     def result(self, X: Any = None, columns: Sequence[str] = (), scale: GradingScale | None = None) -> GradingFile:
         if not self._documents:
             raise InputError(f"{self._path} has no documents; expected a query and a document in each row.")
         default = GradingScale()
         if self._grades - set((scale or default).grades):
-            most = max(self._grades | set((scale or default).grades))
-            scale = GradingScale(tuple(range(most + 1)), ("",) * (most + 1)) if most <= 10 else None
+            highest = max(self._grades | set((scale or default).grades))
+            scale = GradingScale(tuple(range(highest + 1)), ("",) * (highest + 1)) if highest <= 10 else None
             if scale is None:
-                raise InputError(f"{self._path} has grades up to {most}; grades from 0 to 10 can be given on pages.")
+                raise InputError(f"{self._path} has grades up to {highest}; grades from 0 to 10 can be given on pages.")
         X = np.empty((0, 0)) if X is None else X
         documents = list(self._documents.values())
-        return GradingFile(GradingTask(self._made, documents, X, columns, scale, self.has_order), self._known)
+        return GradingFile(
+            GradingTask([query for _, query in self._queries.values()], documents, X, columns, scale, self.has_order),
+            self._known,
+        )
 
 
 def _features(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[Any, list[str]]:

@@ -110,9 +110,9 @@ class PageRequest:
         return [item for item in self.request.cookies.get(self.site.cookie, "").split(_SEPARATOR) if item][:MAX_TOKENS]
 
     def set_tokens(self, response: Response, tokens: Sequence[str]) -> None:
-        kept = _SEPARATOR.join(list(dict.fromkeys(tokens))[:MAX_TOKENS])
+        value = _SEPARATOR.join(list(dict.fromkeys(tokens))[:MAX_TOKENS])
         response.set_cookie(
-            self.site.cookie, kept, max_age=COOKIE_DAYS * 86400 if kept else 0, path="/",
+            self.site.cookie, value, max_age=COOKIE_DAYS * 86400 if value else 0, path="/",
             secure=self.request.url.scheme == "https", httponly=True, samesite="strict",
         )  # fmt: skip
 
@@ -183,6 +183,7 @@ def make_routes() -> tuple[Route, ...]:
         Route("POST", "/p/{project}/answers", Permission.OWNER, owner.import_answers),
         Route("POST", "/p/{project}/settle", Permission.OWNER, owner.settle),
         Route("GET", "/p/{project}/import", Permission.OWNER, owner.import_summary),
+        Route("POST", "/p/{project}/prior", Permission.OWNER, owner.know_before),
         Route("GET", "/p/{project}/conflicts", Permission.OWNER, owner.conflicts),
         Route("GET", "/p/{project}/report", Permission.OWNER, owner.report),
         Route("POST", "/p/{project}/train", Permission.OWNER, owner.train),
@@ -205,7 +206,7 @@ def make_routes() -> tuple[Route, ...]:
 
 UPLOAD_LIMIT = 200 * MEGABYTE  # largest size of a request that uploads files
 FORM_LIMIT = MEGABYTE  # largest size of any other request
-UPLOADS = ("/projects", "/answers")  # paths that take files
+UPLOADS = ("/projects", "/answers", "/prior")  # paths that take files
 
 
 def create_app(

@@ -14,14 +14,8 @@ from markupsafe import Markup
 from corank.errors import InputError
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.journal import entry_values, read_entry
-from corank_lab.grading.export import (
-    EXPORTS,
-    GradingExport,
-    GradingFeatures,
-    as_features,
-    grading_features,
-)
-from corank_lab.grading.session import ORDERS, AlphaInterval, GradingSession, alpha_interval
+from corank_lab.grading.export import EXPORTS, GradingExport, GradingFeatures, as_features, grading_features
+from corank_lab.grading.session import MAX_LIST, ORDERS, AlphaInterval, GradingSession, alpha_interval
 from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, read_grading_task, title_column
 from corank_lab.pages import training
 from corank_lab.pages.markup import card, clean, one_line, rich
@@ -90,6 +84,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         self.session = GradingSession(
             self.task, GradingScale.of_lines(self.setting("scale")), order=self.setting("order"),
             depth=int(self.setting("depth")), overlap=int(self.setting("judges")), shared=self.setting("shared"),
+            list_size=MAX_LIST if self.is_list else 1,
         )  # fmt: skip
         self._alpha: tuple[int, AlphaInterval] | None = None
         if self.session.order == "model":
@@ -120,38 +115,10 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return "" if entry.action == "undo" else self.task.keys[self.session.number(entry)], entry
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
-        if self.is_list:
-            return self._result_list(judge, item)
-        if item is not None:
-            number, is_change = self._number(item), True
-        else:
-            with self.lock:
-                result, seen = self.session.open_for(judge), self.last
-            candidates = [ClaimableItem(self.task.keys[entry.number], entry.slots) for entry in result]
-            held = self.store.held_by(self.project.id, judge)
-            index = next((i for i, entry in enumerate(candidates) if entry.item == held), None)
-            if index:  # the same question until it is answered
-                candidates.insert(0, candidates.pop(index))
-            claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
-            if claimed is None:
-                return None
-            number, is_change = self._number(claimed), False
-        document = self.task.documents[number]
-        with self.lock:
-            before = self.session.judges.get(judge, {}).get(number)
-            n_entries = self.counts.get(judge, 0)
-        return {
-            "template": "grade_question.html", **self._asked(document.query), "card": self.card(number),
-            "rank": document.position if self.setting("show_rank") else None,
-            "item": self.task.keys[number], "client_id": f"{n_entries}-{number}",
-            "is_change": is_change, "before": before if is_change or (before and before.action == "later") else None,
-        }  # fmt: skip
-
-    def _result_list(self, judge: str, item: str | None) -> dict[str, Any] | None:
-        """Return a query with its documents: those that the judge answered, and those that the judge may answer."""
+        """Return a query with documents that the judge answered or may answer: a list of them, or one."""
         held = item or self.store.held_by(self.project.id, judge)
         with self.lock:
-            mine, seen = dict(self.session.judges.get(judge, {})), self.last
+            mine, seen, n_entries = dict(self.session.judges.get(judge, {})), self.last, self.counts.get(judge, 0)
             lists = self.session.open_lists(judge)
             here = [] if held is None else self.session.list_of(self._number(held))
         lists.sort(key=lambda result: result[0].number not in here)  # the same list until the judge leaves it
@@ -176,21 +143,21 @@ class GradeWorkspace(Workspace):  # noqa: D101
             )
             for i, number in enumerate(shown)
         }
-        query = self.task.documents[shown[0]].query
-        with self.lock:
-            n_entries = self.counts.get(judge, 0)
+        rows = [
+            {
+                "card": self._row(number) if self.is_list else self.card(number), "item": self.task.keys[number],
+                "client_id": f"{n_entries}-{number}", "before": mine.get(number), "is_current": number == current,
+                "following": self.task.keys[following[number]],
+                "rank": self.task.documents[number].position if self.setting("show_rank") else None,
+            }
+            for number in shown
+        ]  # fmt: skip
+        values = self._asked(self.task.documents[shown[0]].query)
+        if not self.is_list:
+            return {"template": "grade_question.html", **values, **rows[0], "is_change": is_asked}
         return {
-            "template": "grade_list.html", **self._asked(query),
-            "n_done": len(shown) - len(waiting), "is_done": not waiting, "item": self.task.keys[shown[0]],
-            "rows": [
-                {
-                    "card": self._row(number), "item": self.task.keys[number],
-                    "client_id": f"{n_entries}-{number}", "before": mine.get(number), "is_current": number == current,
-                    "following": self.task.keys[following[number]],
-                    "rank": self.task.documents[number].position if self.setting("show_rank") else None,
-                }
-                for number in shown
-            ],
+            "template": "grade_list.html", **values, "rows": rows, "item": self.task.keys[shown[0]],
+            "n_done": len(shown) - len(waiting), "is_done": not waiting,
         }  # fmt: skip
 
     def _asked(self, number: int) -> dict[str, Any]:
@@ -315,8 +282,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
             return as_features(self.session, features)
 
     def _model(self) -> bytes:
-        kept = self.store.file(self.project.id, training.MODEL)
-        return b"" if kept is None else kept[1]
+        return (self.store.file(self.project.id, training.MODEL) or ("", b""))[1]
 
     def train(self) -> None:
         """Compare rankers on the grades so far, in the background; raise `InputError` if there are too few."""
@@ -326,7 +292,10 @@ class GradeWorkspace(Workspace):  # noqa: D101
         if reason:
             raise InputError(reason)
         rows = [(self.task.queries[document.query].id, document.id) for document in self.task.documents]
-        training.start(self.store, self.project, lambda: self.features, y, rows, n_answers)
+        training.start(
+            self.store, self.project.id,
+            lambda job: training.compare_rankers(job, self.project.name, self.features, y, rows, n_answers),
+        )  # fmt: skip
 
     @cached_property
     def features(self) -> GradingFeatures:

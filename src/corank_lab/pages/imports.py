@@ -71,17 +71,26 @@ class Import(NamedTuple):
     error: str  # why there will be none
 
 
+class NewUpload(NamedTuple):
+    """Files of a browser that become a project."""
+
+    id: str  # text for addresses
+    kind: str  # kind of work or name of a task; `ANY` until the owner decides
+    name: str  # of the project; empty for the default
+    files: Sequence[UploadedFile]
+
+
 _SELECT = f"SELECT {', '.join(Import._fields)} FROM imports"
 
 
-def add_import(store: Database, id: str, kind: str, name: str, files: Sequence[UploadedFile]) -> None:
+def add_import(store: Database, upload: NewUpload) -> None:
     """Store an upload; one that is stored already is left as it is."""
     sql = (
         "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "
         "VALUES (?, ?, ?, ?, 'wait', 0, 0, NULL, '') ON CONFLICT DO NOTHING"
     )
-    if find_import(store, id) is None:
-        store.write((sql, id, kind, name, utc_now()), *_insert_files(id, files))
+    if find_import(store, upload.id) is None:
+        store.write((sql, *upload[:3], utc_now()), *_insert_files(upload))
 
 
 def find_import(store: Database, id: str) -> Import | None:
@@ -109,18 +118,18 @@ def fail_import(store: Database, id: str, error: str) -> None:
     )
 
 
-def decide(store: Database, id: str, kind: str, name: str, files: Sequence[UploadedFile]) -> None:
+def decide(store: Database, upload: NewUpload) -> None:
     """Store what an upload is for, with its files as corrected, so that it can be read."""
     store.write(
-        ("UPDATE imports SET kind = ?, name = ? WHERE id = ? AND project IS NULL", kind, name, id),
-        ("DELETE FROM import_files WHERE import = ?", id),
-        *_insert_files(id, files),
+        ("UPDATE imports SET kind = ?, name = ? WHERE id = ? AND project IS NULL", upload.kind, upload.name, upload.id),
+        ("DELETE FROM import_files WHERE import = ?", upload.id),
+        *_insert_files(upload),
     )
 
 
-def _insert_files(id: str, files: Sequence[UploadedFile]) -> Iterator[tuple[Any, ...]]:
+def _insert_files(upload: NewUpload) -> Iterator[tuple[Any, ...]]:
     sql = "INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-    return ((sql, id, number, file.name, file.content) for number, file in enumerate(files))
+    return ((sql, upload.id, number, file.name, file.content) for number, file in enumerate(upload.files))
 
 
 class Task(NamedTuple):
@@ -157,22 +166,15 @@ TASKS = {
 """Tasks of the home page."""
 
 
-def read_small(
-    store: Database,
-    kinds: Mapping[str, type[Workspace]],
-    kind: str,
-    name: str,
-    files: Sequence[UploadedFile],
-    upload: str,
-) -> Project | None:
+def read_small(store: Database, kinds: Mapping[str, type[Workspace]], upload: NewUpload) -> Project | None:
     """Make a project of uploaded files, as `make_project` does; None if they are large once unpacked."""
-    images = sum(len(file.content) for file in files if image_type(file.content) is not None)
-    if sum(len(file.content) for file in files) - images >= LARGE and (kind in (*kinds, *TASKS, SAVED)):
+    images = sum(len(file.content) for file in upload.files if image_type(file.content) is not None)
+    if sum(len(file.content) for file in upload.files) - images >= LARGE and upload.kind in (*kinds, *TASKS, SAVED):
         return None
     budget = Budget(n_bytes=LARGE + images, cells=LARGE_VALUES, values=LARGE_VALUES)
     try:
         with spending(budget):
-            return make_project(store, kinds, kind, name, files, upload=upload)
+            return make_project(store, kinds, upload)
     except InputError:
         if budget.is_exceeded:
             return None
@@ -180,21 +182,15 @@ def read_small(
 
 
 def make_project(
-    store: Database,
-    kinds: Mapping[str, type[Workspace]],
-    kind: str,
-    name: str,
-    files: Sequence[UploadedFile],
-    *,
-    upload: str,
-    report: Report = no_report,
+    store: Database, kinds: Mapping[str, type[Workspace]], upload: NewUpload, report: Report = no_report
 ) -> Project:
     """Make a project of uploaded files; raise `InputError` if they cannot be judged."""
+    id, kind, name, files = upload
     if not files:
         raise InputError(NO_FILE)
     if kind == SAVED:
         _require_opening(files[0].content, kinds)
-        return import_project(store, files[0].content, kinds, upload)
+        return import_project(store, files[0].content, kinds, id)
     preset = TASKS[kind].settings if kind in TASKS else {}
     kind = TASKS[kind].kind if kind in TASKS else kind
     if kind not in kinds:
@@ -208,7 +204,7 @@ def make_project(
     rows = [(judge, item, entry, f"import-{i}", "") for i, (judge, item, entry) in enumerate(created.answers)]
     return store.add_project(
         kind, name or one_line(first, 100) or "Unnamed project", settings, created.payload,
-        files={**result.images, **created.files}, answers=rows, upload=upload,
+        files={**result.images, **created.files}, answers=rows, upload=id,
     )  # fmt: skip
 
 
@@ -296,8 +292,8 @@ class Importer:
 
 def read_import(store: Database, kinds: Mapping[str, type[Workspace]], id: str) -> None:
     """Make the project of a stored upload, or store why that cannot be done."""
-    found = find_import(store, id)
-    if found is None or found.project is not None:
+    upload = find_import(store, id)
+    if upload is None or upload.project is not None:
         return
     last = 0.0
 
@@ -311,11 +307,11 @@ def read_import(store: Database, kinds: Mapping[str, type[Workspace]], id: str) 
 
     report("read", 0.0)
     files = files_of_import(store, id)
-    n_bytes = MAX_SAVED_BYTES if found.kind == SAVED else MAX_BYTES
+    n_bytes = MAX_SAVED_BYTES if upload.kind == SAVED else MAX_BYTES
     failure = ""
     try:
         with spending(Budget(n_bytes=n_bytes, cells=MAX_VALUES, values=MAX_VALUES)):
-            make_project(store, kinds, found.kind, found.name, files, upload=id, report=report)
+            make_project(store, kinds, NewUpload(id, upload.kind, upload.name, files), report)
     except DatabaseError:
         raise
     except InputError as error:

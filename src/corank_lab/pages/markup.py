@@ -217,5 +217,4 @@ def curve(finds: Sequence[int], read: int, n: int, known: int, forecast: Forecas
         curves += [Curve("in random order", even, has_markers=False)]
     chart = line_chart(curves, x.label, y.label, x=x, y=y)
     words = f"{n_found} relevant records found in {read} read in the order of the ranking."
-    slim, broad = (Markup(chart.svg(f"finds{end}", words, words, is_wide=bool(end))) for end in ("", "-wide"))
-    return {"slim": slim, "broad": broad, "read": read, "found": n_found}
+    return {"drawing": Markup(chart.svg("finds", words, words)), "read": read, "found": n_found}

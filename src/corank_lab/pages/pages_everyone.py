@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -18,10 +18,11 @@ from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
+from corank_lab.database.database import Database
 from corank_lab.http import HTTPError
 from corank_lab.pages import imports
 from corank_lab.pages.app import FRAGMENT, MISSING, PageRequest
-from corank_lab.pages.imports import TASKS, Import
+from corank_lab.pages.imports import TASKS, Import, NewUpload
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.uploads import (
     ANY,
@@ -80,7 +81,6 @@ def after_form(page: PageRequest) -> Response:
 def add_project(page: PageRequest) -> Response:
     """Make a project of uploaded files."""
     kind, files, store = page.form.get("kind", ""), page.files, page.site.store
-    kinds = page.site.workspaces.kinds
     name = one_line(page.form.get("name", ""), 100)
     # the form and its files: sending both again, as after a double click, does not make another project
     upload = sha256(page.form.get("client_id", secrets.token_urlsafe()).encode("utf-8", "replace"))
@@ -88,19 +88,24 @@ def add_project(page: PageRequest) -> Response:
         upload.update(f"\n{part}".encode("utf-8", "replace"))
     id = upload.hexdigest()[:24]
     if kind == ANY and files:
-        imports.add_import(store, id, ANY, name or one_line(files[0].name.split(".")[0], 100), files)
+        imports.add_import(store, NewUpload(id, ANY, name or one_line(files[0].name.split(".")[0], 100), files))
         return page.go(f"/imports/{id}")
     try:
-        project = imports.read_small(store, kinds, kind, name, files, id)
-        if project is None:
-            imports.add_import(store, id, kind, name, files)
-            page.site.importer.begin(id)
-            return page.go(f"/imports/{id}")
+        return _make_project(page, NewUpload(id, kind, name, files), imports.add_import)
     except DatabaseError:
         raise
     except InputError as error:
         return home(page, str(error), 422)
-    return page.go(_start(project.kind, project.id, kind))
+
+
+def _make_project(page: PageRequest, upload: NewUpload, keep: Callable[[Database, NewUpload], None]) -> Response:
+    """Make a project of files at once, or keep them for the importer if they are large; go to its first page."""
+    project = imports.read_small(page.site.store, page.site.workspaces.kinds, upload)
+    if project is not None:
+        return page.go(_start(project.kind, project.id, upload.kind))
+    keep(page.site.store, upload)
+    page.site.importer.begin(upload.id)
+    return page.go(f"/imports/{upload.id}")
 
 
 def import_progress(page: PageRequest) -> Response:
@@ -113,12 +118,12 @@ def import_progress(page: PageRequest) -> Response:
         return page.go(_start(project.kind if project else "", result.project, result.kind))
     if result.error:
         return page.render("message.html", 422, title="The files were not imported", message=result.error)
-    return _preview(page, result) if result.kind == ANY else page.render("import.html", found=result)
+    return _preview(page, result) if result.kind == ANY else page.render("import.html", upload=result)
 
 
 def decide_import(page: PageRequest) -> Response:
     """Make a project of an upload as the owner decided: for a task, with corrected roles of columns; or discard it."""
-    store, site = page.site.store, page.site
+    store = page.site.store
     result = imports.find_import(store, page.request.path_params["upload"])
     if result is None:
         raise HTTPError(404)
@@ -130,21 +135,16 @@ def decide_import(page: PageRequest) -> Response:
     task, name = page.form.get("kind", ""), one_line(page.form.get("name", ""), 100)
     try:
         files = _corrected(page, TASKS[task].kind if task in TASKS else task, result)
-        project = imports.read_small(store, site.workspaces.kinds, task, name, files, result.id)
-        if project is None:
-            imports.decide(store, result.id, task, name, files)
-            site.importer.begin(result.id)
-            return page.go(f"/imports/{result.id}")
+        return _make_project(page, NewUpload(result.id, task, name, files), imports.decide)
     except DatabaseError:
         raise
     except InputError as error:
         return _preview(page, result, str(error), 422)
-    return page.go(_start(project.kind, project.id, task))
 
 
-def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile]:
+def _corrected(page: PageRequest, kind: str, waiting: Import) -> list[UploadedFile]:
     """Return the files of an upload with the columns that the form renames."""
-    stored = imports.files_of_import(page.site.store, found.id)
+    stored = imports.files_of_import(page.site.store, waiting.id)
     if not any(value for name, value in page.form.items() if name.startswith("role-")):
         return stored
     recognised, previews = preview_files(stored)
@@ -166,8 +166,8 @@ def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile
     return [*tables, *(UploadedFile(name, content) for name, (_, content) in upload.images.items())]
 
 
-def _preview(page: PageRequest, found: Import, error: str = "", status: int = 200) -> Response:
-    stored = imports.files_of_import(page.site.store, found.id)
+def _preview(page: PageRequest, waiting: Import, error: str = "", status: int = 200) -> Response:
+    stored = imports.files_of_import(page.site.store, waiting.id)
     try:
         kind, previews = preview_files(stored)
     except InputError as reason:  # such as a damaged archive
@@ -178,7 +178,7 @@ def _preview(page: PageRequest, found: Import, error: str = "", status: int = 20
     return page.render(
         "preview.html", status, error=error, files=previews, offered=tasks, kind=page.form.get("kind", task),
         recognised=kind, roles=ROLES, shown=MAX_SHOWN_COLUMNS, form=page.form,
-        name=page.form.get("name", found.name or first),
+        name=page.form.get("name", waiting.name or first),
     )  # fmt: skip
 
 

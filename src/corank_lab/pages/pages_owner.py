@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from corank.data import Budget
+from corank.data import Budget, spending
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.journal import rows_of_file
 from corank_lab.database.transfer import export_project
-from corank_lab.http import HTTPError, download_headers
+from corank_lab.http import MEGABYTE, HTTPError, download_headers
 from corank_lab.pages.app import PageRequest
 from corank_lab.pages.grading import GradeWorkspace
 from corank_lab.pages.imports import NO_FILE
@@ -20,6 +20,7 @@ from corank_lab.pages.markup import one_line, record_values, rich
 from corank_lab.pages.screening import MAX_REASONS, ScreenWorkspace
 from corank_lab.pages.screening_results import agreement_rows
 from corank_lab.pages.training import REPORT
+from corank_lab.pages.uploads import sort_upload
 from corank_lab.pages.workspaces import Workspace, require_time
 from corank_lab.records.records import summarise
 from corank_lab.screening.answers import find_conflicts
@@ -30,6 +31,7 @@ MAX_JUDGES = 200
 MAX_NAME = 64  # characters of the name of a judge
 MAX_GROUPS, MAX_SETTLED = 200, 100  # groups of duplicates and settled conflicts that are listed
 WRONG_NAME = "The name is not that of the project, so nothing was deleted. Type the name as it is shown."
+MAX_PRIOR_BYTES = 20 * MEGABYTE  # old reviews of a screening, unpacked
 MAX_JOURNAL_VALUES = 2_000_000  # values and keys of the journals that are added at once
 
 
@@ -194,8 +196,23 @@ def training_report(page: PageRequest) -> Response:
     return HTMLResponse(result[1], headers={"Content-Security-Policy": policy})
 
 
-def import_summary(page: PageRequest) -> Response:
-    """Show what was read: records of each file, missing fields, groups of duplicates, labels."""
+def know_before(page: PageRequest) -> Response:
+    """Keep prior knowledge: criteria, old reviews, a column of probabilities; and the error that the owner accepts."""
+    workspace = _of_kind(page, ScreenWorkspace)
+    try:
+        with spending(Budget(n_bytes=MAX_PRIOR_BYTES, cells=MAX_JOURNAL_VALUES, values=MAX_JOURNAL_VALUES)):
+            settings = workspace.know_before(page.form, sort_upload(page.files))
+    except InputError as error:
+        return import_summary(page, str(error), 422)
+    store, here = page.site.store, page.here
+    store.change_project(
+        here.id, name=here.name, settings={**here.settings, **settings}, is_archived=here.is_archived
+    )  # fmt: skip
+    return page.go(f"/p/{here.id}/import#known")
+
+
+def import_summary(page: PageRequest, error: str = "", status: int = 200) -> Response:
+    """Show what was read: records of each file, missing fields, duplicates, labels; and ask what is known before."""
     workspace = _of_kind(page, ScreenWorkspace)
     records, unique = workspace.everything, workspace.session.unique
     result = summarise(records, unique.groups)
@@ -209,8 +226,9 @@ def import_summary(page: PageRequest) -> Response:
         for group in groups[:MAX_GROUPS]
     ]
     return page.render(
-        "screen_import.html", table=result.table(), sentences=result.sentences(), groups=shown, n_groups=len(groups),
-        n_labels=result.n_relevant + result.n_irrelevant, use_labels=workspace.setting("use_labels"),
+        "screen_import.html", status, error=error, known=workspace.known_before(), table=result.table(),
+        sentences=result.sentences(), groups=shown, n_groups=len(groups),
+        n_labels=result.total.n_relevant + result.total.n_irrelevant, use_labels=workspace.setting("use_labels"),
     )  # fmt: skip
 
 
@@ -250,7 +268,7 @@ def report(page: PageRequest) -> Response:
     return page.render(
         "screen_report.html", counts=facts.counts.table(), methods=methods_paragraph(facts), number=workspace.last,
         pairs=agreement_rows(agreement), n_conflicts=agreement.n_conflicts, n_settled=agreement.n_settled,
-        forecast=workspace.session.advice,
+        state=workspace.session.advice,
     )  # fmt: skip
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from math import log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corank.data import Items, Votes, csv_text, has_votes, read_items, read_votes
 from corank.errors import InputError
@@ -27,10 +26,9 @@ from corank_lab.preferences.answers import (
     items_payload,
     pair_key,
 )
-from corank_lab.preferences.ranking import agreement, judge_reliability
+from corank_lab.preferences.model import agreement, judge_reliability
 from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, PreferenceFit, PreferenceSession
 
-Floats = NDArray[np.float64]
 ACTIONS = PreferenceEntry.ACTIONS[:-1]
 MAX_VOTES = 100_000
 """Largest number of votes of a file; `corank leaderboard` takes more."""
@@ -115,7 +113,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         )
 
     def apply(self, answer: StoredAnswer) -> None:
-        """Take an answer of the store into account."""
         entry = read_entry(PreferenceEntry, answer.entry, f"answer {answer.number}")
         self.session.add(answer.judge, entry)
         self.log.append((answer, entry))
@@ -126,7 +123,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         return pair_key([self.items.number.get(name, 0) for name in (entry.left, entry.right)]), entry
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
-        """Return two cards."""
         with self.lock:
             n_entries, seen = self.session.answers_of(judge).n_entries, self.last
             pair = self._pair(item) if item else None
@@ -158,7 +154,6 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         }  # fmt: skip
 
     def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
-        """Store the answer of a form."""
         action = form.get("action", "")
         if action not in ACTIONS:
             raise InputError(f"the answer is {action!r}; choose one of {', '.join(ACTIONS)}.")
@@ -172,15 +167,13 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         return self.append(judge, pair_key(asked), self.session.entry(action, asked), form.get("client_id", ""))
 
     def last_answer(self, judge: str) -> tuple[str, PreferenceEntry] | None:
-        """Return the pair of the last answer, and the entry that withdraws it."""
         last = self.session.answers_of(judge).last
         return None if last is None else (pair_key(last), self.session.entry("undo", last))
 
     def history(self, judge: str) -> list[dict[str, Any]]:
-        """Return the answers of a judge, the newest first."""
         names = self.items.names
         with self.lock:
-            kept = list(self.session.answers_of(judge).kept)
+            answers = list(self.session.answers_of(judge).answers)
             times = {
                 frozenset((entry.left, entry.right)): answer.time for answer, entry in self.log if answer.judge == judge
             }
@@ -192,23 +185,20 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
                 "item": pair_key(question),
                 "text": f"{names[question.left]} {names[question.right]}",
             }
-            for action, question in reversed(kept)
+            for action, question in reversed(answers)
         ]  # fmt: skip
 
     def progress(self, judge: str) -> dict[str, Any]:
-        """Return counts for the head of a judge's page."""
         with self.lock:
             can_undo = self.session.answers_of(judge).last is not None
             return {**asdict(self.session.progress(judge)), "can_undo": can_undo}
 
     def overview(self) -> dict[str, Any]:
-        """Return order, win matrix and reliability of judges."""
         with self.lock:
             model = self.session.model
             n_answers = sum(map(len, self.session.pairwise().values()))
             reliability = judge_reliability(self.session.judges)
-            actions = Counter(action for item in self.session.judges.values() for action, _ in item.kept)
-            wins = self.session.wins() if len(self.items) <= 30 else None
+            actions = Counter(action for item in self.session.judges.values() for action, _ in item.answers)
             same, both = agreement({judge: item.pairwise for judge, item in self.session.judges.items()})
         order, ticks = ([], []) if model is None else self._rows(model)
         return {
@@ -220,15 +210,13 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             "is_behind": model is not None and model.n_answers < n_answers,
             "is_precise": model is not None and model.is_precise,
             "next_gain": model.gain(model.best) / log(2) if model is not None and model.best is not None else None,
-            "reliability": {item.judge: item for item in reliability},
+            "reliability": reliability,
             "weights": {} if model is None else model.weights,
             "same": same, "both": both,
-            "wins": None if wins is None or not order else self._matrix(wins, [row["number"] for row in order]),
         }  # fmt: skip
 
     @property
     def exports(self) -> Mapping[str, Export]:
-        """Scores and raw pairs."""
         return {
             "scores": Export(
                 "Scores with standard deviations and 95 % intervals (CSV)", "scores.csv", "text/csv", self._scores
@@ -249,8 +237,8 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             self.session.model = model
 
     def _before(self, judge: str, pair: Pair) -> tuple[str, Question] | None:
-        kept = self.session.answers_of(judge).kept
-        return next((item for item in reversed(kept) if set(item[1][:2]) == set(pair)), None)
+        answers = self.session.answers_of(judge).answers
+        return next((item for item in reversed(answers) if set(item[1][:2]) == set(pair)), None)
 
     def _number(self, text: str | None) -> int:
         if text is None or not re.fullmatch("[0-9]{1,9}", text) or int(text) >= len(self.items):
@@ -272,7 +260,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         ranks = [str(rank) for rank in range(1, len(order) + 1)]
         if model.board is not None:
             ranks = [str(best) if best == worst else f"{best}–{worst}" for best, worst in model.board.ranks_.tolist()]
-        low, high = self._intervals(model)
+        low, high = model.intervals
         margin = 0.04 * float(high.max() - low.min()) + 1e-9
         axis = Axis(float(low.min()) - margin, float(high.max()) + margin)
 
@@ -281,7 +269,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
 
         rows = [
             {
-                "rank": rank, "number": i, "name": one_line(self.items.names[i], 120),
+                "rank": rank, "name": one_line(self.items.names[i], 120),
                 "score": float(ranking.score[i]), "std": float(ranking.std[i]),
                 "x": place(ranking.score[i]), "x1": place(low[k]), "x2": place(high[k]), "zero": place(0.0),
             }
@@ -289,36 +277,13 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         ]  # fmt: skip
         return rows, [(place(value), label) for value, label in axis.ticks(4)]
 
-    def _intervals(self, model: PreferenceFit) -> tuple[Floats, Floats]:
-        """Return the ends of the 95 % intervals, in the order of the ranking."""
-        if model.board is not None:
-            return model.board.lower_, model.board.upper_
-        score, std = model.ranking.score[model.ranking.order], model.ranking.std[model.ranking.order]
-        return score - 1.96 * std, score + 1.96 * std
-
-    def _matrix(self, wins: np.ndarray[Any, Any], order: Sequence[int]) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": one_line(self.items.names[row], 60),
-                "cells": [None if row == column else _count(wins[row, column]) for column in order],
-            }
-            for row in order
-        ]
-
     def _scores(self) -> str:
         self.background.wait()
         with self.lock:
             model = self.session.model
         if model is None:
             raise InputError("there are no answers yet; answer some questions first.")
-        if model.board is not None:
-            return csv_text(model.board.rows())
-        rows: list[list[object]] = [["rank", "name", "score", "std", "low", "high"]]
-        ends = zip(model.ranking.order.tolist(), *self._intervals(model), strict=True)
-        for rank, (i, low, high) in enumerate(ends, 1):
-            values = (model.ranking.score[i], model.ranking.std[i], low, high)
-            rows.append([rank, self.items.names[i], *(f"{value:.6g}" for value in values)])
-        return csv_text(rows)
+        return csv_text(model.table(self.items))
 
     def _pairs(self) -> str:
         rows: list[list[object]] = [["number", "time", "judge", "left", "right", "answer", "chosen_by"]]
@@ -334,7 +299,3 @@ def warm_up() -> None:
         session = PreferenceSession(Items(["a", "b", "c", "d"], X))
         session.answer(Question(0, 1), "left")
         session.next()
-
-
-def _count(value: float) -> str:
-    return f"{value:g}" if value else "·"

@@ -22,9 +22,20 @@ from corank_lab.records.records import Records, read_records, records_from_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import similar_records, telling_words
+from corank_lab.screening.prior import keep_prior, kept_prior, probability_columns
 from corank_lab.screening.screening import N_AHEAD, Screening
-from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STOPPING_RULES, removed_sentence
-from corank_lab.screening.team import RECORDS, records_hash, records_payload
+from corank_lab.screening.stopping.rules import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_RULE,
+    REMOVED_RULES,
+    STOPPING_RULES,
+    TRADE,
+    accepted_error,
+    removed_sentence,
+    trade_words,
+)
+from corank_lab.screening.stopping.urns import percent
+from corank_lab.screening.team import RECORDS, records_hash, records_payload, unique_records
 
 MAX_REASONS = 9
 N_TELLING = 30
@@ -47,7 +58,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         ),
         Setting(
             "topic", "", "lines", "Topic",
-            "Description of relevant records, in words; used until the first one is found.",
+            "Description of relevant records, in words: prior knowledge, whose weight is learnt from the answers.",
         ),
         Setting(
             "highlight", "", "lines", "Words for inclusion",
@@ -74,9 +85,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             "target", 0.95, "share", "Recall to reach (%)", "Share of the relevant records to be found.", 0.5, 0.999
         ),
         Setting(
-            "confidence", 0.8, "share", "Confidence (%)",
-            "95 accepts one error in 20; 80 accepts one in 5, and reads least. Tests and proofs usually take 95.",
-            0.5, 0.999,
+            "confidence", DEFAULT_CONFIDENCE, "share", "Confidence (%)", trade_words(), 0.5, 0.999
         ),
         Setting(
             "use_labels", True, "flag", "Use labels of the files as known answers",
@@ -89,8 +98,6 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         result = store.payload(project.id)
         self.everything = records_from_json(result["records"])
         self.groups = restore_duplicates(self.everything, result["pairs"])
-        self.single = UniqueRecords(self.everything)
-        self.separate: set[tuple[int, int]] = set()
         self.log: list[tuple[str, ScreeningEntry]] = []
         self.results = Results(self)
         self._shown: dict[tuple[str, int], ScreeningEntry] = {}
@@ -127,9 +134,10 @@ class ScreenWorkspace(Workspace):  # noqa: D101
 
     @property
     def notice(self) -> str:
-        """Say that the rule of an old project was removed."""
+        """Say that the rule of an old project was removed, or that its probabilities cannot be used."""
         rule = str(self.project.settings.get("rule", DEFAULT_RULE))
-        return removed_sentence(rule) + f" {DEFAULT_RULE!r} is used now." if rule in REMOVED_RULES else ""
+        removed = removed_sentence(rule) + f" {DEFAULT_RULE!r} is used now." if rule in REMOVED_RULES else ""
+        return " ".join(filter(None, (removed, self.remark)))
 
     @property
     def any_judge(self) -> str:
@@ -142,17 +150,39 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         lines = (" ".join(line.split()) for line in self.setting("reasons").splitlines())
         return list(dict.fromkeys(line for line in lines if line))
 
+    def known_before(self) -> dict[str, Any]:
+        """Return what the form of prior knowledge shows, and the errors that a user may accept."""
+        settings, confidence = self.project.settings, self.setting("confidence")
+        levels = {level.confidence: (percent(level.read), percent(level.worst_group)) for level in TRADE}
+        return {
+            "topic": self.setting("topic"), "prior": one_line(str(settings.get("prior", "")), 300),
+            "columns": probability_columns(self.everything), "column": str(settings.get("probability", "")),
+            "errors": [
+                (f"{100 * value:g}", accepted_error(value), levels.get(value), value == confidence)
+                for value in sorted({*levels, confidence})
+            ],
+        }  # fmt: skip
+
+    def know_before(self, form: Mapping[str, str], upload: Upload) -> dict[str, Any]:
+        """Keep the prior knowledge of a form, and return the settings that change."""
+        wanted = {setting.name: setting for setting in self.settings}
+        topic = wanted["topic"].read(form.get("topic"))
+        confidence = wanted["confidence"].read(form.get("confidence"))
+        reviews = None
+        if upload.tables:
+            with upload.on_disk() as paths:
+                reviews = _renamed(read_records(*paths), [file.name for file in upload.tables])
+        settings = keep_prior(self.store, self.project, self.everything, reviews, form.get("probability", ""))
+        forgotten = {"prior": ""} if form.get("forget") and reviews is None else {}
+        return {"topic": topic, "confidence": confidence, **settings, **forgotten}
+
     def apply(self, answer: StoredAnswer) -> None:
         """Take an answer of the store into account."""
         entry = read_entry(ScreeningEntry, answer.entry, f"answer {answer.number}")
         if not entry.time:
             entry = replace(entry, time=answer.time)
         self.log.append((answer.judge, entry))
-        if entry.action == "distinct":
-            pair = (self.single.find(entry.id), self.single.find(entry.of))
-            if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
-                self.separate.add((pair[0], pair[1]))
-                self._is_split = True
+        self._is_split |= entry.action == "distinct"
         self.session.add(answer.judge, entry)
 
     def refresh(self) -> None:
@@ -203,7 +233,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             "item": session.records.ids[number], "client_id": f"{n_entries}-{number}", "is_change": is_change,
             "is_unread": is_unread, "before": before, "note": note, "tags": tags,
             "reasons": list(enumerate(self.reasons[:MAX_REASONS], 1)),
-            "criteria": rich(self.setting("criteria")), "advice": session.advice,
+            "criteria": rich(self.setting("criteria")), "state": session.advice,
             "has_words": bool(words.get("tellfor") or words.get("tellagainst")),
         }  # fmt: skip
 
@@ -329,7 +359,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 "template": "screen_overview.html", "n": n, "read": len(team.relevant), "relevant": team.n_found,
                 "finished": session.n_finished, "unread": n - len(team.relevant), "known": len(team.beforehand),
                 "n_files": len(self.everything.sources), "n_everything": len(self.everything),
-                "n_duplicates": len(self.everything) - n, "forecast": session.advice,
+                "n_duplicates": len(self.everything) - n, "state": session.advice,
                 "n_conflicts": len(session.unsettled), "target": session.rule.target,
                 "curve": curve(
                     list(team.finds), len(team.ranked), session.rule.n, team.n_known, session.advice.figures
@@ -358,9 +388,10 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             session.advice = advice
 
     def _session(self) -> Screening:
-        groups = self.groups.without(self.separate) if self.separate else self.groups
+        unique = unique_records(self.everything, self.groups, [entry for _, entry in self.log])
+        prior, self.remark = kept_prior(self.store, self.project, unique.unique)
         session = Screening(
-            UniqueRecords(self.everything, groups), share=True, readers=int(self.setting("readers")),
+            unique, prior=prior, share=True, readers=int(self.setting("readers")),
             overlap=self.setting("shared_records"), rule=self.setting("rule"), target=self.setting("target"),
             confidence=self.setting("confidence"),
         )  # fmt: skip

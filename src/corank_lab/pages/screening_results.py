@@ -15,11 +15,11 @@ from corank.errors import InputError
 from corank_lab.database.journal import entry_values, project_logs
 from corank_lab.pages.workspaces import Export
 from corank_lab.records.writer import EXCEL
-from corank_lab.screening.certificate import certificate_bytes, make_certificate
+from corank_lab.screening.certificate import make_certificate
 from corank_lab.screening.export import export_screening
 from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph, screening_agreement
 from corank_lab.screening.prisma import flow_diagram
-from corank_lab.screening.report import certificate_page, screening_facts, settled_answers, table_csv
+from corank_lab.screening.report import certificate_files, screening_facts, settled_answers, table_csv
 from corank_lab.screening.team import KNOWN, RECORDS
 
 if TYPE_CHECKING:
@@ -161,9 +161,8 @@ class Results:
                 )  # fmt: skip
             except InputError as error:
                 raise InputError(str(error).replace(f"{folder}/", "")) from None
-            (top / "certificate.json").write_bytes(certificate_bytes(made))
-            page = certificate_page(made, "certificate.json")
-            (top / "certificate.html").write_text(page, encoding="utf-8", errors="replace")
+            for name, content in certificate_files(made).items():
+                (top / name).write_bytes(content)
             with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
                 for path in sorted(top.rglob("*")):
                     if path.is_file():

@@ -11,8 +11,8 @@ import json
 import os
 import shlex
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,7 @@ import numpy as np
 
 from corank.errors import InputError
 from corank.progress import listen_to_progress
-from corank_lab.database.database import Database, Project
+from corank_lab.database.database import Database
 from corank_lab.database.schema import utc_now
 from corank_lab.grading.export import RANK, SCORES, GradingFeatures
 
@@ -38,20 +38,21 @@ REPORT, MODEL, ABOUT = "train/report.html", "train/model.safetensors", "train/ab
 class TrainingJob:
     """One comparison."""
 
+    thread: threading.Thread
     what: str = ""  # what, done, total: the step at work, and how far it is
     done: int = 0
     total: int = 0
     error: str = ""  # why it failed, empty if it did not
-    thread: threading.Thread | None = field(default=None, repr=False)
 
     @property
     def is_running(self) -> bool:
-        return self.thread is not None and self.thread.is_alive()
+        return self.thread.is_alive()
 
     def listen(self, what: str, done: int, total: int) -> None:
         self.what, self.done, self.total = what, min(done, total), total
 
 
+Files = dict[str, tuple[str, bytes]]  # media type and content by name
 _JOBS: WeakKeyDictionary[Database, dict[str, TrainingJob]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
@@ -84,50 +85,31 @@ def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
     return "" if n >= MIN_QUERIES else sentence + "before rankers can be compared."
 
 
-def start(
-    store: Database,
-    project: Project,
-    features: Callable[[], GradingFeatures],
-    y: np.ndarray[Any, Any],
-    rows: Any,
-    n_answers: int,
-) -> TrainingJob:
-    """Start a comparison, unless one is running."""
+def start(store: Database, project: str, work: Callable[[TrainingJob], Files]) -> None:
+    """Start a comparison, whose files are stored; nothing changes if one is running."""
+
+    def run() -> None:
+        try:
+            store.add_files(project, work(job))
+        except InputError as error:
+            job.error = str(error)
+        except Exception as error:
+            kind = type(error).__name__
+            job.error = f"The comparison failed ({kind}). Try again; the terminal of corank lab shows the details."
+            raise  # the terminal shows the details
+
     with _LOCK:
         jobs = _JOBS.setdefault(store, {})
-        job = jobs.get(project.id)
-        if job is not None and job.is_running:
-            return job
-        job = jobs[project.id] = TrainingJob()
-        arguments = (job, store, project, features, y, rows, n_answers)
-        job.thread = threading.Thread(target=_run, args=arguments, name="corank-train", daemon=True)
+        if project in jobs and jobs[project].is_running:
+            return
+        job = jobs[project] = TrainingJob(threading.Thread(target=run, name="corank-train", daemon=True))
         job.thread.start()
-    return job
 
 
-def _run(
-    job: TrainingJob,
-    store: Database,
-    project: Project,
-    features: Callable[[], GradingFeatures],
-    y: Any,
-    rows: Any,
-    n_answers: int,
-) -> None:
-    try:
-        files = _compare(job, project, features(), y, rows, n_answers)
-        store.add_files(project.id, files)
-    except InputError as error:
-        job.error = str(error)
-    except Exception as error:
-        kind = type(error).__name__
-        job.error = f"The comparison failed ({kind}). Try again; the terminal of corank lab shows the details."
-        raise  # the terminal shows the details
-
-
-def _compare(
-    job: TrainingJob, project: Project, features: GradingFeatures, y: Any, rows: Any, n_answers: int
-) -> dict[str, tuple[str, bytes]]:
+def compare_rankers(
+    job: TrainingJob, name: str, features: GradingFeatures, y: Any, rows: Sequence[tuple[str, str]], n_answers: int
+) -> Files:
+    """Compare rankers on final grades y of rows, which are queries and documents; return report, result and model."""
     from corank.comparison import compare, study_html
     from corank.data import Dataset, as_texts
 
@@ -137,7 +119,7 @@ def _compare(
     prior = [] if features.prior is None else ["--prior", features.prior]
     with TemporaryDirectory(prefix="corank-") as folder, listen_to_progress(job.listen):
         study = compare(
-            X=data, prior=prior[1:] or None, budget=BUDGET, folder=Path(folder, "study"), name=project.name,
+            X=data, prior=prior[1:] or None, budget=BUDGET, folder=Path(folder, "study"), name=name,
             n_jobs=max(1, min(4, (os.cpu_count() or 2) - 1)),  # a processor for the pages
             command=shlex.join(["corank", "compare", "features.csv", *prior]),
         )  # fmt: skip

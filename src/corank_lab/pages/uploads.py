@@ -22,8 +22,8 @@ from corank.data import (
     csv_text,
     current_budget,
     looks_like_votes,
-    parquet_rows,
     read_member,
+    read_table,
     require_plausible_size,
     spending,
 )
@@ -247,9 +247,9 @@ def with_roles(file: UploadedFile, kind: str, roles: Mapping[str, str]) -> Uploa
         parsed = _parse(file)
     names = {column: ROLES[kind][role] for column, role in roles.items() if role != LEFT_OUT}
     taken = {name.casefold() for name in names.values()}
-    kept = [fromkey for fromkey in dict.fromkeys(parsed.columns) if fromkey and roles.get(fromkey) != LEFT_OUT]
-    header = [names.get(item) or (f"{item} (source)" if item.casefold() in taken else item) for item in kept]
-    rows = [["; ".join(record.get(column, ())) for column in kept] for record in parsed.records]
+    columns = [column for column in dict.fromkeys(parsed.columns) if column and roles.get(column) != LEFT_OUT]
+    header = [names.get(item) or (f"{item} (source)" if item.casefold() in taken else item) for item in columns]
+    rows = [["; ".join(record.get(column, ())) for column in columns] for record in parsed.records]
     return UploadedFile(f"{file.name.rpartition('.')[0] or file.name}.csv", csv_text([header, *rows]).encode())
 
 
@@ -286,7 +286,8 @@ def _parse(file: UploadedFile) -> ParsedFile:
         try:
             if not file.content.startswith(b"PAR1"):
                 return parse_file(replace(load_file(path), name=file.name))
-            columns, rows = parquet_rows(path)
+            table = read_table(path)
+            columns, rows = table.names, table.rows()
         except InputError as error:
             raise InputError(str(error).replace(str(path), file.name)) from None
     records = [{name: [str(value)] for name, value in row.items() if value is not None} for _, row in rows]

@@ -49,16 +49,14 @@ class Setting:
     def read(self, text: str | None) -> Any:
         if self.kind == "flag":
             return text is not None
-        text = clean(text or "").strip()
-        if self.kind in ("text", "lines", "choice"):
-            return self.require(text)
-        try:
-            number = float(text)
-        except ValueError:
-            raise InputError(f"{self.name} is {text!r}; write a number.") from None
-        if self.kind == "share":
-            number /= 100
-        return self.require(number if self.kind == "share" or not number.is_integer() else int(number))
+        value: Any = clean(text or "").strip()
+        if self.kind in ("number", "share"):
+            try:
+                number = float(value)
+            except ValueError:
+                raise InputError(f"{self.name} is {value!r}; write a number.") from None
+            value = number / 100 if self.kind == "share" else int(number) if number.is_integer() else number
+        return self.require(value)
 
     def require(self, value: Any) -> Any:
         """Return a value; raise `InputError` if it is not allowed."""

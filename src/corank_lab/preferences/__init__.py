@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corank.data import Items, read_items
 from corank_lab.preferences.answers import PairwiseAnswer, PreferenceJournal, Question
-from corank_lab.preferences.ranking import Ranking
+from corank_lab.preferences.model import Ranking
 from corank_lab.preferences.session import PreferenceProgress, PreferenceSession
 
 __all__ = [

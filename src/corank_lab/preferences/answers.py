@@ -18,30 +18,21 @@ _APART = 4
 
 
 class Question(NamedTuple):
-    """
-    Two items to compare, by number.
+    """Two items to compare, by number."""
 
-    left, right: The items on the left and on the right.
-    chosen_by: How the pair was chosen: at random before the first answer, by the strategy, as a repetition, or because
-        another judge answered it.
-    """
-
-    left: int
-    right: int
+    left: int  # the item on the left
+    right: int  # the item on the right
+    # how the pair was chosen: "start" (at random before the first answer), "model" (by the strategy), "repeat",
+    # "overlap" (another judge answered it) or "change"
     chosen_by: str = "model"
 
 
 class PairwiseAnswer(NamedTuple):
-    """
-    The better and the worse of two items, by number; if they are equal, in any order.
-
-    better, worse: The items.
-    is_equal: Whether the judge finds them equal.
-    """
+    """The better and the worse of two items, by number; if they are equal, in any order."""
 
     better: int
     worse: int
-    is_equal: bool = False
+    is_equal: bool = False  # whether the judge finds them equal
 
 
 @dataclass(frozen=True)
@@ -57,9 +48,7 @@ class PreferenceEntry(JournalEntry):
 
     left: str = ""  # left, right: names of the items
     right: str = ""
-    # {"start", "model", "repeat", "overlap", "change"}: see `Question.chosen_by`; "change" replaces the last answer to
-    # the same pair
-    by: str = ""
+    by: str = ""  # see `Question.chosen_by`; "change" replaces the last answer to the same pair
 
 
 class PreferenceAnswers:
@@ -67,17 +56,16 @@ class PreferenceAnswers:
 
     def __init__(self, items: Items, entries: Iterable[PreferenceEntry] = ()) -> None:
         self._items = items
-        self._kept: list[tuple[str, Question]] = []
+        self.answers: list[tuple[str, Question]] = []  # actions and questions that were not withdrawn
         self.n_entries = 0
         for entry in entries:
             self.add(entry)
 
     def add(self, entry: PreferenceEntry) -> None:
-        """Apply one entry."""
         self.n_entries += 1
         if entry.action == "undo":
-            if self._kept:
-                self._kept.pop()
+            if self.answers:
+                self.answers.pop()
             return
         number = self._items.number
         for name in (entry.left, entry.right):
@@ -88,42 +76,35 @@ class PreferenceAnswers:
             raise InputError(f"{where}an answer compares {entry.left!r} with itself; remove this line.")
         question = Question(number[entry.left], number[entry.right], entry.by)
         if entry.by == "change":
-            before = [i for i, (_, item) in enumerate(self._kept) if _pair(item) == _pair(question)]
+            before = [i for i, (_, item) in enumerate(self.answers) if _pair(item) == _pair(question)]
             if before:
-                question = question._replace(chosen_by=self._kept[before[-1]][1].chosen_by)
-                del self._kept[before[-1]]
-        self._kept.append((entry.action, question))
+                question = question._replace(chosen_by=self.answers[before[-1]][1].chosen_by)
+                del self.answers[before[-1]]
+        self.answers.append((entry.action, question))
 
     @property
     def last(self) -> Question | None:
         """The question that was answered or skipped last."""
-        return self._kept[-1][1] if self._kept else None
+        return self.answers[-1][1] if self.answers else None
 
     @property
     def pairwise(self) -> list[PairwiseAnswer]:
-        """The answers, in the order of answering."""
-        return [_answer(action, question) for action, question in self._kept if action != "skip"]
+        return [_answer(action, question) for action, question in self.answers if action != "skip"]
 
     @property
     def asked(self) -> list[tuple[int, int]]:
         """Pairs that were answered or skipped, each once."""
-        return list(dict.fromkeys(_pair(question) for _, question in self._kept))
-
-    @property
-    def kept(self) -> Sequence[tuple[str, Question]]:
-        """Actions and questions that were not withdrawn, in the order of answering."""
-        return self._kept
+        return list(dict.fromkeys(_pair(question) for _, question in self.answers))
 
     @property
     def n_skipped(self) -> int:
-        """Number of skipped questions."""
-        return sum(action == "skip" for action, _ in self._kept)
+        return sum(action == "skip" for action, _ in self.answers)
 
     @property
     def repeatable(self) -> list[tuple[int, int]]:
         """Pairs that were asked once, answered, and not recently."""
-        times = Counter(_pair(question) for _, question in self._kept)
-        earlier = self._kept[: max(len(self._kept) - _APART, 0)]
+        times = Counter(_pair(question) for _, question in self.answers)
+        earlier = self.answers[: max(len(self.answers) - _APART, 0)]
         return [_pair(question) for action, question in earlier if action != "skip" and times[_pair(question)] == 1]
 
     @property
@@ -131,7 +112,7 @@ class PreferenceAnswers:
         """For each repeated question, whether it was answered as before."""
         before: dict[tuple[int, int], int] = {}
         is_same = []
-        for action, question in self._kept:
+        for action, question in self.answers:
             if action == "skip":
                 continue
             pair, answer = _pair(question), _answer(action, question)
@@ -159,14 +140,12 @@ class PreferenceJournal(Journal[PreferenceEntry]):  # noqa: D101
     folder = "preferences"
 
     def begin(self, items: Items, file: str = "", **settings: Any) -> None:
-        """Use the project of items, which is made at the first time."""
         self._items = items
         payload = items_payload(items)
         self._begin(self.hash_of(payload), lambda: payload, file, **settings)
 
     @classmethod
     def hash_of(cls, payload: Any) -> str:
-        """Return a hash of names, features and fields."""
         return hashlib.sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()
 
     def shares(self, payload: Any) -> bool:
@@ -174,7 +153,6 @@ class PreferenceJournal(Journal[PreferenceEntry]):  # noqa: D101
         return all(name in self._items.number for name in payload["names"])
 
     def completed(self, entry: PreferenceEntry) -> tuple[str, PreferenceEntry]:
-        """Return the key of the pair, and the entry."""
         numbers = [self._items.number.get(name, 0) for name in (entry.left, entry.right)]
         return pair_key(numbers), entry
 

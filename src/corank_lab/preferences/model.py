@@ -1,8 +1,10 @@
 """
-The Gaussian process that learns from pairwise answers: a `PreferenceGP` over the standardised features of the items.
+The ranking of items by pairwise answers, with uncertainties, and how judges agree.
+
+The model is a Gaussian process: a `PreferenceGP` over the standardised features of the items.
 
 The process averages over the width of the kernel, the noise, and the share of an item's value that its features do not
-explain (`corank.models.gp.preference.averaging`). Rows are [z, √(s d) e_i], where z holds the d standardised columns
+explain (`corank.models.gp.averaging`). Rows are [z, √(s d) e_i], where z holds the d standardised columns
 and e_i is an indicator of item i: with a small s, it keeps items with equal features apart. Without features, rows are
 e_i with the linear kernel, and all of the value is the item's own. A tie is half an answer in each direction.
 
@@ -19,16 +21,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import ndtr
 
 from corank.base import as_doubles
 from corank.errors import UsageWarning
 from corank.models import JudgeModel, Posterior, PreferenceGP, fit_judges
-from corank_lab.preferences.answers import PairwiseAnswer
+from corank_lab.preferences.answers import PairwiseAnswer, PreferenceAnswers
 
 Floats = NDArray[np.float64]
 
@@ -47,11 +51,9 @@ class ItemPosterior:
     pairs: NDArray[np.int64]  # (m, 2): the distinct answers
 
     def posterior(self, X: None = None, *, prior: None = None) -> Posterior:
-        """The joint Gaussian of all items."""
         return self.values
 
     def answered(self) -> NDArray[np.int64]:
-        """The distinct answers."""
         return self.pairs
 
 
@@ -66,9 +68,9 @@ class PreferenceModel:
         deviation = X.std(axis=0)
         varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
         z = (X[:, varies] - X[:, varies].mean(axis=0)) / deviation[varies]
-        d, own = z.shape[1], sparse.eye_array(len(X), format="csr")
+        d, indicators = z.shape[1], sparse.eye_array(len(X), format="csr")
         self._has_features = d > 0
-        self._rows = sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * own]) if d else own)
+        self._rows = sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * indicators]) if d else indicators)
         self._answers: list[PairwiseAnswer] = []
         self._gp: PreferenceGP | None = None
         self._posterior: ItemPosterior | None = None
@@ -120,3 +122,80 @@ def _weighted_pairs(answers: Sequence[PairwiseAnswer]) -> tuple[Any, Floats]:
         pairs += [(better, worse), (worse, better)] if is_equal else [(better, worse)]
         weight += [0.5, 0.5] if is_equal else [1.0]
     return np.array(pairs), np.array(weight)
+
+
+MIN_COMPARISONS = 10
+"""Number of comparisons from which a judge may be flagged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """
+    Items in order, with scores and their uncertainty.
+
+    order: Numbers of the items, the best first.
+    score, std: Posterior mean of each item's value and its standard deviation, both relative to the mean value of all
+        items, which pairwise answers do not determine.
+    expected_disagreement: Expected share of all pairs in the wrong order; ½ without any information.
+    """
+
+    order: NDArray[np.intp]
+    score: Floats
+    std: Floats
+    expected_disagreement: float
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> Ranking:
+        """Rank by the posterior mean."""
+        n = len(posterior)
+        score = posterior.mean - posterior.mean.mean()
+        mean, var = posterior.differences(np.column_stack(np.triu_indices(n, 1)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wrong = np.where(var > 0.0, ndtr(-np.abs(mean) / np.sqrt(var)), np.where(mean == 0.0, 0.5, 0.0))
+        return cls(np.argsort(-score, kind="stable"), score, posterior.std, float(wrong.mean()))
+
+
+def agreement(judges: Mapping[str, Sequence[PairwiseAnswer]]) -> tuple[int, int]:
+    """Compare the last answers of all pairs of judges."""
+    last = [_better_items(answers) for answers in judges.values()]
+    agrees = [first[pair] == second[pair] for first, second in combinations(last, 2) for pair in first.keys() & second]
+    return sum(agrees), len(agrees)
+
+
+@dataclass(frozen=True)
+class JudgeReliability:
+    """
+    How often a judge's answers agree with earlier answers of the same judge, and with those of other judges.
+
+    Ties are left out. Questions are chosen to be hard, so agreement is lower than on random pairs.
+    """
+
+    compared: int  # number of repeated questions, and of answers to a pair that another judge answered too
+    same: int  # number of equal answers among them
+    low: float  # low, high: 95 % interval (Wilson) of their share
+    high: float
+    is_near_chance: bool  # whether at least ten comparisons do not distinguish the judge from a coin
+
+
+def judge_reliability(judges: Mapping[str, PreferenceAnswers]) -> dict[str, JudgeReliability]:
+    """Return the reliability of each judge."""
+    from scipy.stats import binomtest
+
+    last = {judge: _better_items(answers.pairwise) for judge, answers in judges.items()}
+    result = {}
+    for judge, answers in judges.items():
+        equal = answers.repeats + [
+            better == theirs[pair]
+            for other, theirs in last.items()
+            for pair, better in last[judge].items()
+            if other != judge and better is not None and theirs.get(pair) is not None
+        ]
+        n, k = len(equal), sum(equal)
+        low, high = binomtest(k, n).proportion_ci(method="wilson") if n else (0.0, 1.0)
+        result[judge] = JudgeReliability(n, k, float(low), float(high), n >= MIN_COMPARISONS and low <= 0.5)
+    return result
+
+
+def _better_items(answers: Sequence[PairwiseAnswer]) -> dict[frozenset[int], int | None]:
+    """Return the better item of each pair by the judge's last answer; None for a tie."""
+    return {frozenset(answer[:2]): None if answer.is_equal else answer.better for answer in answers}

@@ -34,8 +34,7 @@ from corank_lab.preferences.answers import (
     Question,
     pair_key,
 )
-from corank_lab.preferences.model import ItemPosterior, PreferenceModel
-from corank_lab.preferences.ranking import Ranking
+from corank_lab.preferences.model import ItemPosterior, PreferenceModel, Ranking
 
 STRATEGY, REPEAT, OVERLAP, TOL = "bald", 0.1, 0.2, 0.03
 N_AHEAD = 40
@@ -48,29 +47,22 @@ _RULES = {
     "tol": number(0), "random_state": integer(0),
 }  # fmt: skip
 Pair = tuple[int, int]
+Floats = NDArray[np.float64]
 Answers = Mapping[str, Sequence[PairwiseAnswer]]
 
 
 @dataclass(frozen=True)
 class PreferenceProgress:
-    """
-    State of a session for one judge.
+    """State of a session for one judge."""
 
-    answered, equal, skipped: Number of answered questions, of ties among them, and of skipped questions.
-    repeated, same: Number of repeated questions, and of those answered as before.
-    gain: Expected information gain of the next answer in nats; None before the first answer, and without a question.
-    is_complete: Whether every pair was asked.
-    n_entries: Number of answers, skips and corrections.
-    """
-
-    answered: int
+    answered: int  # answered, equal, skipped: number of answered questions, of ties among them, of skipped questions
     equal: int
     skipped: int
-    repeated: int
+    repeated: int  # repeated, same: number of repeated questions, and of those answered as before
     same: int
-    gain: float | None
-    is_complete: bool
-    n_entries: int
+    gain: float | None  # expected information gain of the next answer in nats; None before the first, and at the end
+    is_complete: bool  # whether every pair was asked
+    n_entries: int  # number of answers, skips and corrections
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +90,28 @@ class PreferenceFit:
         return {} if self.judges is None else dict(zip(self.names, self.judges.weights.tolist(), strict=True))
 
     @property
+    def intervals(self) -> tuple[Floats, Floats]:
+        """The ends of the 95 % intervals of the scores, in the order of the ranking."""
+        if self.board is not None:
+            return self.board.lower_, self.board.upper_
+        score, std = self.ranking.score[self.ranking.order], self.ranking.std[self.ranking.order]
+        return score - 1.96 * std, score + 1.96 * std
+
+    def table(self, items: Items) -> list[list[object]]:
+        """Return a row for each item, the best first, below a header; of several judges also the score of each."""
+        if self.board is not None:
+            return list(self.board.rows())
+        ranking, of_judge = self.ranking, []
+        if self.judges is not None:
+            of_judge = [Ranking.of(self.judges.of(number)).score for number in range(len(self.names))]
+        header = ["rank", "name", "score", "std", "low", "high", *(f"score_{judge}" for judge in self.names)]
+        rows: list[list[object]] = [[*header]]
+        for rank, (i, low, high) in enumerate(zip(ranking.order.tolist(), *self.intervals, strict=True), 1):
+            values = (ranking.score[i], ranking.std[i], low, high, *(score[i] for score in of_judge))
+            rows.append([rank, items.names[i], *(f"{value:.6g}" for value in values)])
+        return rows
+
+    @property
     def is_precise(self) -> bool:
         """Whether no more answers are needed."""
         return self.best is None
@@ -109,7 +123,6 @@ class PreferenceFit:
         return self.judges.gains(self.names.index(judge) if judge in self.names else -1, pairs)
 
     def gain(self, pair: Pair, judge: str | None = None) -> float:
-        """Expected information of one answer."""
         return float(self.gains([pair], judge)[0])
 
 
@@ -196,7 +209,6 @@ class PreferenceSession:
         self._record(self.entry(answer, question))
 
     def undo(self) -> Question | None:
-        """Withdraw the last answer or skip."""
         last = self.answers_of(self.judge).last
         if last is not None:
             self._record(self.entry("undo", last))
@@ -204,7 +216,6 @@ class PreferenceSession:
         return last
 
     def progress(self, judge: str | None = None) -> PreferenceProgress:
-        """Return the state of the session for a judge."""
         mine, n = self.answers_of(judge or self.judge), len(self.items)
         answers, repeats = mine.pairwise, mine.repeats
         return PreferenceProgress(
@@ -235,19 +246,15 @@ class PreferenceSession:
 
     @property
     def judges(self) -> Mapping[str, PreferenceAnswers]:
-        """Answers by judge."""
         return self._judges
 
     def add(self, judge: str, entry: PreferenceEntry) -> None:
-        """Apply an entry of a judge."""
         self.answers_of(judge).add(entry)
 
     def answers_of(self, judge: str) -> PreferenceAnswers:
-        """Return the answers of one judge."""
         return self._judges.setdefault(judge, PreferenceAnswers(self.items))
 
     def entry(self, action: str, question: Question) -> PreferenceEntry:
-        """Return the entry of an answer."""
         names = self.items.names
         return PreferenceEntry(action, names[question.left], names[question.right], question.chosen_by)
 
@@ -277,6 +284,9 @@ class PreferenceSession:
             # what a judge's own values add to the noise
             var = judges.sigma**2 + float(np.diagonal(judges.deviation).mean())
             learnt = ItemPosterior(judges.overall, float(np.sqrt(var)), learnt.pairs)
+        names = tuple(answers) if judges is not None else ()
+        if not n_ahead:  # only the ranking is wanted
+            return PreferenceFit(len(pooled), learnt, Ranking.of(learnt.values), (), None, names, judges)
         options: dict[str, Any] = {"strategy": self._strategy, "random_state": seed}
         new = suggest_pairs(learnt, n=n_ahead, asked=asked, tol=tol if judges is None else 0.0, **options)
         ahead = tuple((min(pair), max(pair)) for pair in new.tolist())
@@ -286,7 +296,6 @@ class PreferenceSession:
             # when each pair was asked, the second answer of another judge may still be informative
             again = suggest_pairs(precise, asked=[], tol=tol, **options).tolist()
             best, ahead = ((min(again[0]), max(again[0])), ahead) if again else (None, ())
-        names = tuple(answers) if judges is not None else ()
         return PreferenceFit(len(pooled), learnt, Ranking.of(learnt.values), ahead, best, names, judges)
 
     def _learn_votes(self, answers: Answers, n_ahead: int) -> PreferenceFit:
@@ -359,14 +368,6 @@ class PreferenceSession:
             by = "start" if self.model is None else "model"
         left, right = reversed(pair) if is_swapped else pair
         return Question(left, right, by), None if self.model is None else self.model.gain(pair, judge)
-
-    def wins(self) -> NDArray[np.float64]:
-        """Return how often the row won against the column, all judges together; a tie is half a win for each."""
-        table = np.zeros((len(self.items), len(self.items)))
-        for better, worse, is_equal in (answer for answers in self.pairwise().values() for answer in answers):
-            table[better, worse] += 0.5 if is_equal else 1.0
-            table[worse, better] += 0.5 if is_equal else 0.0
-        return table
 
     def _record(self, entry: PreferenceEntry) -> None:
         if self._journal is not None:

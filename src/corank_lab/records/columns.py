@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import islice
 
 from corank.errors import InputError
+from corank_lab.records.parsed import FieldNames, ParsedFile, RawRecord
 
 STRICT_COLUMNS = (
     "included", "label included", "relevant", "final included", "included label", "included final", "included flag",
@@ -248,16 +249,16 @@ def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
     return result
 
 
-def _settle(found: dict[str, list[str]]) -> None:
+def _settle(columns: dict[str, list[str]]) -> None:
     """Give a column that two fields claim to the one that needs it."""
-    titles, journals = found.get("title", []), found.get("journal", [])
-    own = [title for title in titles if title not in journals]
-    if own:
-        found["title"] = own
+    titles, journals = columns.get("title", []), columns.get("journal", [])
+    titles_only = [title for title in titles if title not in journals]
+    if titles_only:
+        columns["title"] = titles_only
     elif titles:
-        found["journal"] = [journal for journal in journals if journal not in titles]
-    if len(found.get("year", ())) > 1:  # a column of years before dates
-        found["year"].sort(key=lambda item: "year" not in normalise_name(item))
+        columns["journal"] = [journal for journal in journals if journal not in titles]
+    if len(columns.get("year", ())) > 1:  # a column of years before dates
+        columns["year"].sort(key=lambda item: "year" not in normalise_name(item))
 
 
 WOS_COLUMNS = {
@@ -291,6 +292,7 @@ UNDECIDED = frozenset(
 )
 """Words of a judgement, in lower case."""
 
+_SPLIT_NOTES = re.compile(r"\s*\|\s*(?=RAYYAN)")
 _RAYYAN = re.compile(r"RAYYAN-INCLUSION:\s{0,9}\{([^{}]*)\}", re.IGNORECASE)
 _VOTE = re.compile(r"""=>\s*["']?\s*([A-Za-z ]+)""")
 _EXCLUSION = re.compile(r"\s*(?:covidence\s+)?exclusion reason\s*:\s*\S", re.IGNORECASE)
@@ -298,15 +300,12 @@ _REVIEWER = re.compile(r"general notes \((.+)\)", re.IGNORECASE | re.DOTALL)
 _PER_JUDGE = re.compile(r"(?:included|include|decision|vote|screening decision|inclusion)\s+(?:by\s+)?\S.*")
 
 
-class LabelCounts:
-    """What was found in the judgements of a file, for its remarks."""
-
+class _LabelCounts:
     def __init__(self) -> None:
         self.disagreeing = self.undecided = 0
         self.ignored: dict[str, str] = {}
 
     def remarks(self) -> list[str]:
-        """Return one sentence for each finding."""
         result = []
         if self.disagreeing:
             result.append(f"Reviewers disagree on {_records(self.disagreeing)}, read as not judged.")
@@ -323,20 +322,20 @@ def _records(n: int) -> str:
     return f"{n} record{'s' * (n != 1)}"
 
 
-def judge_columns(columns: Sequence[str], normalise: Mapping[str, str]) -> list[str]:
+def _judge_columns(columns: Sequence[str], normalise: Mapping[str, str]) -> list[str]:
     """Return the columns with one judge each, such as ``included (Ann)``, or those of Abstrackr."""
-    reviewers = [found[1] for column in columns if (found := _REVIEWER.fullmatch(column.strip()))]
+    reviewers = [match[1] for column in columns if (match := _REVIEWER.fullmatch(column.strip()))]
     if reviewers:
         return [column for column in columns if column in reviewers]
     return [column for column in columns if _PER_JUDGE.fullmatch(normalise.get(column, ""))]
 
 
-def is_abstrackr(columns: Iterable[str]) -> bool:
+def _is_abstrackr(columns: Iterable[str]) -> bool:
     """Return whether a table is from Abstrackr, where 1 is relevant, -1 irrelevant and 0 borderline."""
     return {"(internal) id", "consensus"} <= {column.strip().lower() for column in columns}
 
 
-def label_of(value: str, place: str) -> float:
+def _label_of(value: str, place: str) -> float:
     """Return 1, 0 or NaN for a judgement; raise `InputError` for another value."""
     judged = _known(value)
     if judged is None:
@@ -346,29 +345,22 @@ def label_of(value: str, place: str) -> float:
     return judged
 
 
-def is_judgement(value: str) -> bool:
-    """Return whether a value is a judgement or empty."""
-    return _known(value) is not None
-
-
-def is_undecided(value: str) -> bool:
-    """Return whether a judge could not decide."""
+def _is_undecided(value: str) -> bool:
     return _folded(value) in UNDECIDED
 
 
-def settle(votes: Sequence[float], counts: LabelCounts) -> float:
+def _agreed(votes: Sequence[float], counts: _LabelCounts) -> float:
     """Return the label of several judges; NaN if none judged or they disagree."""
     known = {vote for vote in votes if not math.isnan(vote)}
     counts.disagreeing += len(known) > 1
     return known.pop() if len(known) == 1 else math.nan
 
 
-def abstrackr_vote(value: str) -> float:
-    """Return the label of Abstrackr's 1, -1 or 0."""
+def _abstrackr_vote(value: str) -> float:
     return {"1": 1.0, "-1": 0.0}.get(value.strip().removesuffix(".0"), math.nan)
 
 
-def label_of_notes(notes: Iterable[str], counts: LabelCounts) -> float:
+def _label_of_notes(notes: Iterable[str], counts: _LabelCounts) -> float:
     """
     Return the label in notes: ASReview's marks (the last counts), Rayyan's inclusions, Covidence's exclusion reasons.
     """
@@ -379,8 +371,8 @@ def label_of_notes(notes: Iterable[str], counts: LabelCounts) -> float:
             label = float(folded == "asreview_relevant")
         elif result := _RAYYAN.search(note):
             votes = [vote.strip() for vote in _VOTE.findall(result[1])]
-            counts.undecided += any(is_undecided(vote) for vote in votes)
-            label = settle([math.nan if (grade := _known(vote)) is None else grade for vote in votes], counts)
+            counts.undecided += any(_is_undecided(vote) for vote in votes)
+            label = _agreed([math.nan if (grade := _known(vote)) is None else grade for vote in votes], counts)
         elif _EXCLUSION.match(note):
             label = 0.0
     return label
@@ -397,3 +389,57 @@ def _known(value: str) -> float | None:
     if folded in NO:
         return 0.0
     return math.nan if folded in UNJUDGED or folded in UNDECIDED else None
+
+
+def read_labels(parsed: ParsedFile, names: FieldNames) -> tuple[list[float], list[str]]:
+    """Return the label of each record, of a column, of the columns of several judges, or of notes, and remarks."""
+    counts = _LabelCounts()
+    return _labels(parsed, names, counts), counts.remarks()
+
+
+def _labels(parsed: ParsedFile, names: FieldNames, counts: _LabelCounts) -> list[float]:
+    columns = parsed.columns
+    if _is_abstrackr(columns) and "included" not in columns:
+        judges = _judge_columns(columns, {})
+        return [_abstrackr(record, judges, counts) for record in parsed.records]
+    for column in names.get("label", ()):
+        if (labels := _label_column(parsed, column, counts)) is not None:
+            return labels
+    normalised = {item: normalise_name(item) for item in columns} if parsed.is_table else {}
+    judges = _judge_columns(columns, normalised) if normalised else []
+    judges = [judge for judge in judges if _all_judgements(parsed.records, judge)]
+    if judges:
+        return [_agreed([_label_of(vote, "") for judge in judges for vote in record.get(judge, ())], counts)
+                for record in parsed.records]  # fmt: skip
+    notes = names.get("notes") or [item for item in columns if normalise_name(item) in ("notes", "note", "n1")]
+    return [
+        _label_of_notes(
+            (part for note in notes for value in record.get(note, ()) for part in _SPLIT_NOTES.split(value)), counts
+        )
+        for record in parsed.records
+    ]
+
+
+def _label_column(parsed: ParsedFile, column: str, counts: _LabelCounts) -> list[float] | None:
+    strict = normalise_name(column) in STRICT_COLUMNS
+    values = [record.get(column, [""])[0] for record in parsed.records]
+    if not strict:
+        odd = next((value for value in values if _known(value) is None), None)
+        if odd is not None:
+            counts.ignored[column] = odd[:40]
+            return None
+    labels = [_label_of(value, place) for value, place in zip(values, parsed.places, strict=True)]
+    counts.undecided += sum(map(_is_undecided, values))
+    return labels
+
+
+def _all_judgements(records: Sequence[RawRecord], column: str) -> bool:
+    values = [value for record in records for value in record.get(column, ())]
+    return bool(values) and None not in map(_known, values)
+
+
+def _abstrackr(record: RawRecord, judges: Sequence[str], counts: _LabelCounts) -> float:
+    agreed = [_abstrackr_vote(value) for value in record.get("consensus", ())]
+    if agreed and not math.isnan(agreed[0]):
+        return agreed[0]
+    return _agreed([_abstrackr_vote(value) for judge in judges for value in record.get(judge, ())[:1]], counts)

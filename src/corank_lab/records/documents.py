@@ -1,5 +1,5 @@
 """
-Documents of a lawsuit: e-mails (.eml), mailboxes (.mbox), load files (.dat) and folders of e-mails and texts.
+Documents of a lawsuit: e-mails (.eml), mailboxes (.mbox), load files (.dat, .opt) and folders of e-mails and texts.
 
 All become tables with the columns of e-mail exports. Attachments are documents of their own, in the family of their
 e-mail; of those that are not text, the name alone is read. Messages of a conversation share a thread.
@@ -14,6 +14,7 @@ import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from email import policy
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
@@ -26,8 +27,8 @@ from typing import Any
 
 from corank.data import open_regular
 from corank.errors import InputError
-from corank_lab.records.parsed import LoadedFile, ParsedFile, decode
-from corank_lab.records.tables import NumberedRow, parse_rows
+from corank_lab.records.parsed import LoadedFile, ParsedFile, decode, load_file
+from corank_lab.records.tables import NumberedRow, parse_rows, read_rows
 
 COLUMNS = (
     "Control Number", "Subject", "Body", "Date sent", "From", "To", "Custodian", "Family", "Thread", "Attachments",
@@ -47,6 +48,10 @@ _FROM = re.compile(rb"^From [^\n]*\d{4}\r?$", re.MULTILINE)
 _REPLY = re.compile(r"^(?:\s*(?:re|aw|fw|fwd|wg)\s*(?:\[\d+\])?:)+\s*", re.IGNORECASE)
 _QUOTE, _SEPARATOR, _NEWLINE = "\u00fe", "\x14", "\u00ae"
 """Marks of a Concordance load file: around a value, between values, and for a line break inside one."""
+
+LOAD_FORMAT = "Concordance load file"
+PAGES, IMAGES = "Page Count", "Images"
+"""Columns of what an Opticon file lists for a document."""
 
 Document = dict[str, str]
 
@@ -83,7 +88,7 @@ def parse_load_file(text: str, name: str) -> ParsedFile:
         cells = [cell.removeprefix(_QUOTE).removesuffix(_QUOTE) for cell in line.rstrip("\r\n").split(_SEPARATOR)]
         rows.append((number, [cell.replace(_NEWLINE, "\n") for cell in cells]))
         number += line.count("\n") + 1
-    return parse_rows(rows, name, "Concordance load file", "line")
+    return parse_rows(rows, name, LOAD_FORMAT, "line")
 
 
 def load_file_text(rows: Iterable[Sequence[str]]) -> str:
@@ -93,6 +98,72 @@ def load_file_text(rows: Iterable[Sequence[str]]) -> str:
         for row in rows
     )
     return "".join(f"{line}\r\n" for line in lines)
+
+
+def add_images(parsed: ParsedFile, path: str | os.PathLike[str]) -> ParsedFile:
+    """
+    Add the number of pages and the images of each document, if an Opticon file stands beside its load file.
+
+    The Opticon file has the name of the load file and the suffix .opt. Its paths of images are kept as text, and never
+    opened.
+    """
+    file = next((file for suffix in (".opt", ".OPT") if (file := Path(path).with_suffix(suffix)).is_file()), None)
+    if file is None:
+        return parsed
+    if file.is_symlink():
+        raise InputError(f"{file} is a link to another file; copy the file there, or remove the link.")
+    documents = {rows[0][0]: rows for rows in _images(decode(load_file(file).content)[0], os.fspath(file))}
+    n_matched = 0
+    for record in parsed.records:
+        ids = (value.strip() for column in parsed.names.get("id", ()) for value in record.get(column, ()))
+        rows = next((documents[id] for id in ids if id in documents), None)
+        if rows is not None:
+            n_matched += 1
+            listed = rows[0][6].strip()  # a file of several pages is one image
+            record.setdefault(PAGES, [listed if listed.isdecimal() else str(len(rows))])
+            record.setdefault(IMAGES, [_comma_separated(rows)])
+    remark = f"{file.name} lists images of {len(documents)} documents; {n_matched} of them are in this file."
+    header = tuple(dict.fromkeys((*parsed.header, PAGES, IMAGES)))
+    return replace(parsed, header=header, remarks=(*parsed.remarks, remark))
+
+
+def _images(text: str, name: str) -> Iterator[list[list[str]]]:
+    """Yield the rows of each document of an Opticon file: image, volume, path, Y at a document, folder, box, pages."""
+    rows: list[list[str]] = []
+    lines, error = read_rows(text, ",", name, strict=False)
+    if error:
+        raise InputError(f"{name}, line {error[0]}: {error[1]}; write values that are separated by commas.")
+    for line, row in lines:
+        if not any(row):
+            continue
+        if len(row) < 4 or not row[0].strip() or row[3].strip().upper() not in ("", "Y"):
+            raise InputError(
+                f"{name}, line {line}: expected an image, its volume and path, and Y or nothing, separated by commas; "
+                f"found {','.join(row)[:80]!r}. Correct the line, or give the file another name."
+            )
+        if row[3].strip() and rows:
+            yield rows
+            rows = []
+        rows.append([row[0].strip(), *row[1:7], *[""] * (7 - len(row))])
+    if rows:
+        yield rows
+
+
+def _comma_separated(rows: Iterable[Sequence[str]]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue().strip("\n")
+
+
+def image_file_text(images: Iterable[str]) -> str:
+    """Return the values of `IMAGES` as an Opticon file."""
+    documents = [rows for text in images for rows in _images(text, IMAGES)]
+    if not documents:
+        raise InputError(
+            "no record has images, so that no .opt file can be written; read a .dat file with an .opt file of the same "
+            "name beside it, or write .dat."
+        )
+    return _comma_separated(row for rows in documents for row in rows).replace("\n", "\r\n") + "\r\n"
 
 
 def load_folder(path: str | os.PathLike[str]) -> LoadedFile:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from rapidfuzz import fuzz, process
 
 from corank.errors import InputError
 from corank_lab.records.evidence import ComparedRecord, Match, compare, contradict, entry_of, make_entries
-from corank_lab.records.records import Records, without_collection
+from corank_lab.records.records import ComputedSequence, Records, without_collection
 
 MAX_VERSIONS = 100
 """Number of different versions of a work up to which groups are merged; more are hardly one work."""
@@ -41,7 +41,7 @@ class DuplicateGroup:
 class DuplicatePair(NamedTuple):
     """Two records of one work, how sure that is, and why."""
 
-    one: int
+    first: int
     other: int
     strength: float
     text: str
@@ -53,7 +53,7 @@ class DuplicateGroups:
 
     n_records: int  # size of the collection
     groups: list[DuplicateGroup]  # groups of at least two records, in the order of their first members
-    _pairs: tuple[DuplicatePair, ...]
+    pairs: tuple[DuplicatePair, ...]  # that the groups were made of, to restore them with `restore_duplicates`
     _entries: Sequence[ComparedRecord]
     _order: Sequence[Any]
     _rejected: frozenset[tuple[int, int]] = frozenset()
@@ -62,11 +62,6 @@ class DuplicateGroups:
     def __repr__(self) -> str:
         n_groups = len(self.groups)
         return f"<DuplicateGroups: {self.n_duplicates} duplicates in {n_groups} groups of {self.n_records} records>"
-
-    @property
-    def pairs(self) -> tuple[DuplicatePair, ...]:
-        """The pairs of records that the groups were made of, to restore them with `restore_duplicates`."""
-        return self._pairs
 
     @property
     def n_duplicates(self) -> int:
@@ -90,12 +85,12 @@ class DuplicateGroups:
     def without(self, pairs: Iterable[tuple[int, int]]) -> DuplicateGroups:
         """Return groups in which some pairs of records are in different groups, as a person decided."""
         rejected = self._rejected | self._checked(pairs)
-        return _grouped(self._pairs, self._entries, self._order, rejected, self._confirmed - rejected)
+        return _grouped(self.pairs, self._entries, self._order, rejected, self._confirmed - rejected)
 
     def joined(self, pairs: Iterable[tuple[int, int]]) -> DuplicateGroups:
         """Return groups in which some pairs of records are in one group, as a person decided."""
         confirmed = self._confirmed | self._checked(pairs)
-        return _grouped(self._pairs, self._entries, self._order, self._rejected - confirmed, confirmed)
+        return _grouped(self.pairs, self._entries, self._order, self._rejected - confirmed, confirmed)
 
     def _checked(self, pairs: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
         result = frozenset((min(pair), max(pair)) for pair in pairs)
@@ -146,7 +141,9 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
     for first, *others in _same_rows(records, entries, order):
         rest = [i for i in others if {first, i} not in joined and not contradict(entries[first], entries[i])]
         pairs += [DuplicatePair(first, i, *SAME_ROW) for i in rest]
-    return _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
+    groups = _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
+    entries_later, order_later = _computed_later(records)
+    return replace(groups, _entries=entries_later, _order=order_later)
 
 
 def _same_rows(records: Records, entries: Sequence[ComparedRecord], order: Sequence[int]) -> Iterable[list[int]]:
@@ -162,22 +159,14 @@ def _same_rows(records: Records, entries: Sequence[ComparedRecord], order: Seque
 def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> DuplicateGroups:
     """Make groups of pairs that were found before, without comparing the records again."""
     result = tuple(DuplicatePair(*pair) for pair in pairs)
-    entries = _Computed(len(records), lambda index: entry_of(records, index))
-    order = _Computed(len(records), lambda i: (*_content(records, i), i))  # sorts as the places of `_order` do
-    return _grouped(result, entries, order, frozenset(), frozenset())
+    return _grouped(result, *_computed_later(records), frozenset(), frozenset())
 
 
-class _Computed(Sequence[Any]):
-    """Values that are computed when they are needed: most records have no duplicates."""
-
-    def __init__(self, n: int, compute: Callable[[int], Any]) -> None:
-        self._n, self._compute = n, cache(compute)
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._compute(at)
+def _computed_later(records: Records) -> tuple[ComputedSequence[ComparedRecord], ComputedSequence[Any]]:
+    """Entries and order that are computed when they are needed: most records have no duplicates."""
+    n = len(records)
+    order = ComputedSequence(n, lambda i: (*_content(records, i), i))  # sorts as the places of `_order` do
+    return ComputedSequence(n, lambda i: entry_of(records, i)), order
 
 
 def _order(records: Records) -> list[int]:
@@ -196,24 +185,24 @@ def _order(records: Records) -> list[int]:
     return order
 
 
-def _content(records: Records, at: int) -> tuple[object, ...]:
+def _content(records: Records, index: int) -> tuple[object, ...]:
     """Sort key by content, the most complete record first, so that the order of the file does not matter."""
-    return *_texts(records, at), *_rest(records, at)
+    return *_texts(records, index), *_rest(records, index)
 
 
-def _texts(records: Records, at: int) -> tuple[object, ...]:
+def _texts(records: Records, index: int) -> tuple[object, ...]:
     """Return the first part of `_content`, which few records share."""
-    item, abstract, title = records.details[at], records.abstracts[at], records.titles[at]
+    item, abstract, title = records.details[index], records.abstracts[index], records.titles[index]
     known = (item.doi, item.pmid, item.year, item.authors, item.journal, item.accession, item.url, item.keywords)
     return not abstract, not item.doi, -sum(map(bool, known)), -len(abstract), -len(title), title, abstract
 
 
-def _rest(records: Records, at: int) -> tuple[object, ...]:
+def _rest(records: Records, index: int) -> tuple[object, ...]:
     """Return the rest of `_content`."""
-    item = records.details[at]
+    item = records.details[index]
     return (
         item.doi, item.pmid, item.year or 0, item.authors, item.journal, item.accession, item.given_id, item.source,
-        sorted((name, tuple(values)) for name, values in records.fields[at].items()),
+        sorted((name, tuple(values)) for name, values in records.fields[index].items()),
     )  # fmt: skip
 
 
@@ -229,7 +218,7 @@ def _grouped(
     members: dict[int, list[int]] = {}
     versions: dict[int, dict[ComparedRecord, None]] = {}
     texts: dict[int, list[str]] = defaultdict(list)
-    matched = {(entries[pair.one], entries[pair.other]) for pair in pairs}
+    matched = {(entries[pair.first], entries[pair.other]) for pair in pairs}
 
     trusted = {i for pair in confirmed for i in pair}
 
@@ -239,9 +228,9 @@ def _grouped(
             (a, b) not in matched and (b, a) not in matched and contradict(a, b) for a in mine for b in theirs
         )
 
-    def merge(one: int, other: int, text: str, is_sure: bool) -> None:
+    def merge(first: int, other: int, text: str, is_sure: bool) -> None:
         left, right = sorted(
-            (group[one], group[other]), key=lambda position: (-len(members.get(position, ())), order[position])
+            (group[first], group[other]), key=lambda position: (-len(members.get(position, ())), order[position])
         )
         for index in (left, right):
             members.setdefault(index, [index])
@@ -261,10 +250,12 @@ def _grouped(
 
     for entry, other in sorted(confirmed, key=lambda pair: sorted((order[pair[0]], order[pair[1]]))):
         merge(entry, other, "confirmed by a person", True)
-    for pair in sorted(pairs, key=lambda pair: (-pair.strength, *sorted((order[pair.one], order[pair.other])))):
-        merge(pair.one, pair.other, pair.text, False)
+    for pair in sorted(pairs, key=lambda pair: (-pair.strength, *sorted((order[pair.first], order[pair.other])))):
+        merge(pair.first, pair.other, pair.text, False)
     groups = [
-        DuplicateGroup(tuple(sorted(result)), min(result, key=lambda at: order[at]), tuple(dict.fromkeys(texts[i])))
+        DuplicateGroup(
+            tuple(sorted(result)), min(result, key=lambda index: order[index]), tuple(dict.fromkeys(texts[i]))
+        )
         for i, result in members.items()
         if len(result) > 1
     ]
@@ -282,7 +273,7 @@ MIN_ALIKE = 60.0
 EDGE = 18
 """Similarity of titles in percent from which a pair is compared further, and letters of a beginning or an end."""
 
-_FEW = 8
+_SMALL_BLOCK = 8
 
 
 def candidate_pairs(
@@ -297,7 +288,7 @@ def candidate_pairs(
     for number, (members, least) in enumerate(blocks):
         if not number % 1000:
             report(number / len(blocks))
-        if len(members) <= _FEW:  # less work than a matrix
+        if len(members) <= _SMALL_BLOCK:  # less work than a matrix
             for item, other in combinations(members, 2):
                 if not least or fuzz.ratio(compact[item] or "?", compact[other] or "?", score_cutoff=least):
                     small.add(min(item, other) * n + max(item, other))

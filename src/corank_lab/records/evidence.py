@@ -98,16 +98,16 @@ def make_entries(records: Records) -> list[ComparedRecord]:
     return [entry_of(records, i) for i in range(len(records))]
 
 
-def entry_of(records: Records, at: int) -> ComparedRecord:
+def entry_of(records: Records, index: int) -> ComparedRecord:
     """Return what is compared of one record."""
-    item, title, fields = records.details[at], comparable_title(records.titles[at]), records.fields[at]
+    item, title, fields = records.details[index], comparable_title(records.titles[index]), records.fields[index]
     issn, volume, page = (_field(fields, names) for names in _columns(tuple(fields)))
     return ComparedRecord(
         title, title.replace(" ", ""), item.doi, item.pmid, item.accession, item.year,
         first_author_words(item.authors), journal_words(item.journal),
         frozenset(result.replace("-", "").lower() for result in _ISSN.findall(issn)) if issn else _NO_ISSN,
         next(iter(_NUMBER.findall(volume)), "").lstrip("0"), first_page(page) if page else None,
-        records.abstracts[at],
+        records.abstracts[index],
     )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _columns(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 
 def _field(fields: Mapping[str, list[str]], names: tuple[str, ...]) -> str:
-    return next((" ".join(found) for name in names if (found := fields[name]) and any(found)), "")
+    return next((" ".join(values) for name in names if (values := fields[name]) and any(values)), "")
 
 
 def first_page(text: str) -> tuple[str, str] | None:
@@ -284,9 +284,9 @@ def _by_identifier(first: ComparedRecord, other: ComparedRecord, alike: float, d
         conflicts = set(details.conflicting())
         if alike >= SAME:
             # neighbouring abstracts of a supplement may differ by a word of the title
-            told_apart = numbers_differ(first.title, other.title) and not is_beginning(first.title, other.title)
-            told_apart = told_apart or (replaced_words(first.title, other.title) and not details.author)
-            is_same = (not told_apart or details.page is True or details.abstract is True) and (
+            is_distinct = numbers_differ(first.title, other.title) and not is_beginning(first.title, other.title)
+            is_distinct = is_distinct or (replaced_words(first.title, other.title) and not details.author)
+            is_same = (not is_distinct or details.page is True or details.abstract is True) and (
                 "first page" not in conflicts or ("first author" not in conflicts and not _other_text(first, other))
             )
         elif alike >= RELATED or is_beginning(first.title, other.title) or unknown:
@@ -345,8 +345,8 @@ def _is_duplicate(first: ComparedRecord, other: ComparedRecord, alike: float, de
             return True
         # a comment often has the title, year and journal of the work that it is about, and no abstract
         same_text = same_abstract or first.text == other.text
-        is_told = bool(details.author or details.page) or same_text
-        return is_told and (len(agreeing) > 1 or (alike == 100 and (_nothing_else(first, other) or same_abstract)))
+        is_supported = bool(details.author or details.page) or same_text
+        return is_supported and (len(agreeing) > 1 or (alike == 100 and (_nothing_else(first, other) or same_abstract)))
     if alike >= CLOSE:
         return len(agreeing) > 2 and (place or same_abstract)
     if alike >= RELATED or is_beginning(first.title, other.title):

@@ -122,8 +122,8 @@ class IdentityIndex:
         self._by_key: dict[str, list[int]] = defaultdict(list)
         self._by_title: dict[str, list[int]] = defaultdict(list)
         for i, keys in enumerate(records.keys):
-            own = f"id:{records.ids[i]}"
-            for key in keys if own in keys else (*keys, own):
+            id_key = f"id:{records.ids[i]}"
+            for key in keys if id_key in keys else (*keys, id_key):
                 self._by_key[key].append(i)
             self._by_title[normalise_title(records.titles[i])].append(i)
 
@@ -145,27 +145,28 @@ class IdentityIndex:
         # the keys may be those of a group of duplicates: any record whose own title is among them will do
         return first if best[1] or all(self._is_copy(first, other) for other in others) else None
 
-    def _grade(self, at: int, wanted: Sequence[str], title: str) -> tuple[int, int, int, float] | None:
+    def _grade(self, index: int, wanted: Sequence[str], title: str) -> tuple[int, int, int, float] | None:
         """Strong keys, fingerprint and id that agree, and the similarity of the titles; None if it is another work."""
-        own = self._records.keys[at]
-        shared = {key.partition(":")[0] for key in wanted if at in self._by_key.get(key, ())}
+        record_keys = self._records.keys[index]
+        shared = {key.partition(":")[0] for key in wanted if index in self._by_key.get(key, ())}
         n_strong = sum(kind in shared for kind in STRONG)
-        alike = self._similarity(at, wanted, title)
-        conflict = self._conflict(own, wanted)
+        alike = self._similarity(index, wanted, title)
+        conflict = self._conflict(record_keys, wanted)
         if "title" in shared:
-            accepted = n_strong > 0 or not conflict or self._is_telling(at)
+            accepted = n_strong > 0 or not conflict or self._is_telling(index)
         elif n_strong:
             # a PubMed id or a second identifier identifies the work whatever its title is; a given id may be a number
             accepted = alike is None or alike >= RELATED_TITLE or "pmid" in shared or n_strong > 1
         else:
-            known = alike if alike is not None else self._unknown(own, wanted)
-            accepted = known >= SAME_TITLE and not conflict
+            # without titles, the fingerprints decide, which differ if both are known
+            same = alike >= SAME_TITLE if alike is not None else not all(map(_has_title, (record_keys, wanted)))
+            accepted = same and not conflict
         return (n_strong, int("title" in shared), int("id" in shared), alike or 0.0) if accepted else None
 
-    def _similarity(self, at: int, wanted: Sequence[str], title: str) -> float | None:
+    def _similarity(self, index: int, wanted: Sequence[str], title: str) -> float | None:
         """Similarity of the titles in percent; None if one of them is unknown, 0 if their numbers differ."""
 
-        item, other = comparable_title(title), comparable_title(self._records.titles[at])
+        item, other = comparable_title(title), comparable_title(self._records.titles[index])
         if not item or not other:
             return None
         if len(item) >= 40 and len(item) < len(other):
@@ -175,20 +176,16 @@ class IdentityIndex:
         alike = title_similarity(item, other)
         return min(alike, RELATED_TITLE) if numbers_differ(item, other) else alike
 
-    def _unknown(self, own: Sequence[str], wanted: Sequence[str]) -> float:
-        """100 if a title is unknown on one side; 0 if both have fingerprints, which then differ."""
-        return 0.0 if _kinds(own).get("title") and _kinds(wanted).get("title") else 100.0
-
-    def _conflict(self, own: Iterable[str], wanted: Iterable[str]) -> bool:
+    def _conflict(self, record_keys: Iterable[str], wanted: Iterable[str]) -> bool:
         """Whether both have an identifier of the same kind, and all such identifiers differ."""
-        mine, theirs = _kinds(own), _kinds(wanted)
+        mine, theirs = _kinds(record_keys), _kinds(wanted)
         both = [kind for kind in STRONG if kind in mine and kind in theirs]
         return bool(both) and all(not (mine[kind] & theirs[kind]) for kind in both)
 
-    def _is_telling(self, at: int) -> bool:
+    def _is_telling(self, index: int) -> bool:
         """Whether title, year and first author together identify a work even if an identifier was changed."""
-        item = self._records.details[at]
-        return bool(item.year and item.authors) and len(normalise_title(self._records.titles[at]).split()) >= 4
+        item = self._records.details[index]
+        return bool(item.year and item.authors) and len(normalise_title(self._records.titles[index]).split()) >= 4
 
     def _is_copy(self, this: int, other: int) -> bool:
         """Whether two records differ at most in their ids."""
@@ -202,6 +199,10 @@ class IdentityIndex:
         if len(result) != 1 or self._conflict(self._records.keys[result[0]], wanted):
             return None
         return result[0]
+
+
+def _has_title(keys: Iterable[str]) -> bool:
+    return any(key.startswith("title:") for key in keys)
 
 
 def _kinds(keys: Iterable[str]) -> dict[str, set[str]]:
@@ -230,16 +231,7 @@ _COUNTS = {
     "first": "1", "second": "2", "third": "3", "fourth": "4", "fifth": "5", "one": "1", "two": "2", "three": "3",
     "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10",
 }  # fmt: skip
-_GREEK = dict(
-    zip(
-        "αβγδεζηθικλμνξπρστυφχψω",
-        (
-            "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu",
-            "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
-        ),
-        strict=True,
-    )
-)  # fmt: skip
+_GREEK = {letter: unicodedata.name(letter).split()[-1].lower() for letter in "αβγδεζηθικμνξπρστυφχψω"} | {"λ": "lambda"}
 _STOP = word_set("a an and as at by for from in into of on or the to with")
 REPLY_WORDS = word_set(
     "erratum errata corrigendum corrigenda correction corrections corrected addendum retraction retracted withdrawn "
@@ -260,7 +252,7 @@ GENERIC = word_set(
 """Words of titles that many works share, such as an introduction or a letter to the editor."""
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=20_000)
 def comparable_title(text: str) -> str:
     """
     Return the words of a title as they are compared: Greek letters by name, type II as type 2, without a language.
@@ -291,7 +283,7 @@ def numbers_differ(this: str, other: str) -> bool:
     return _numbers(this) != _numbers(other)
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=20_000)
 def _numbers(title: str) -> tuple[str, ...]:
     result = [item.lstrip("0") or "0" for item in _DIGITS.findall(title)]
     result += [_COUNTS[word] for word in title.split() if word in _COUNTS]

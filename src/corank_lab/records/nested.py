@@ -31,7 +31,8 @@ def parse_json(text: str, name: str) -> ParsedFile:
     current_budget().take_json(text, name)
     whole = _whole(text)
     format = "JSON lines" if whole is None else "JSON"
-    objects = _of_lines(text, name) if whole is None else _numbered(whole, name)
+    numbered = ((f"{name}, record {i}", item) for i, item in enumerate(whole or (), 1))
+    objects = _of_lines(text, name) if whole is None else numbered
     records, places = [], []
     for place, entry in objects:
         records.append(_flatten(entry, place))
@@ -42,10 +43,6 @@ def parse_json(text: str, name: str) -> ParsedFile:
     if any(item in columns for item in ("authorships.author.display_name", INVERTED)):
         format = f"OpenAlex {format}"
     return ParsedFile(format, records, places, find_columns(columns), derived=frozenset((INVERTED,)))
-
-
-def _numbered(objects: list[dict[str, Any]], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((f"{name}, record {i}", item) for i, item in enumerate(objects, 1))
 
 
 def _whole(text: str) -> list[dict[str, Any]] | None:
@@ -67,7 +64,7 @@ def _longest(value: Any, depth: int = 0) -> list[dict[str, Any]] | None:
         return objects or None
     if not isinstance(value, dict) or depth > 3 or _is_record(value):
         return None
-    lists = [found for entry in value.values() if (found := _longest(entry, depth + 1))]
+    lists = [listed for entry in value.values() if (listed := _longest(entry, depth + 1))]
     return max(lists, key=lambda item: (any(map(_is_record, item)), len(item)), default=None)
 
 
@@ -255,24 +252,25 @@ def _all_text(element: Any) -> str:
     return text
 
 
+def _leaves(element: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the elements without parts, and the tags that lead to each; text in ``style`` elements is not parted."""
+    for part in element:
+        if isinstance(part.tag, str):
+            inner = (*path, _local(part.tag))
+            if len(inner) <= _DEEPEST and any(child.tag != "style" for child in part):
+                yield from _leaves(part, inner)
+            else:
+                yield inner, part
+
+
 def _endnote(record: Any) -> RawRecord:
-    """Return the leaves of a record by name; the text of an element may be in several ``style`` elements."""
+    """Return the leaves of a record by name; those of some groups by the name of the group."""
     result: RawRecord = {}
-
-    def add(element: Any, group: str, depth: int) -> None:
-        parts = [item for item in element if item.tag != "style"]
-        if parts and depth < _DEEPEST:
-            for part in parts:
-                add(part, element.tag if element.tag in _GROUPS else group, depth + 1)
-            return
-        value = _all_text(element) or (element.get("name", "") if element.tag == "ref-type" else "")
-        if element.tag == "ref-type":
-            value = element.get("name", value)
-        if value:
-            result.setdefault(group or str(element.tag), []).append(value)
-
-    for child in record:
-        add(child, "", 0)
+    for path, leaf in _leaves(record):
+        group = next((tag for tag in path[-2::-1] if tag in _GROUPS), path[-1])
+        text = _all_text(leaf)
+        if value := leaf.get("name", text) if path[-1] == "ref-type" else text:
+            result.setdefault(group, []).append(value)
     return result
 
 
@@ -291,8 +289,8 @@ def _pubmed(article: Any) -> RawRecord:
         for item in article.iterfind(".//Abstract/AbstractText")
         if (text := _all_text(item))
     ]
-    own = "PubmedData/ArticleIdList/ArticleId"
-    dois = [_all_text(item) for item in article.iterfind(own) if item.get("IdType") == "doi"]
+    article_ids = "PubmedData/ArticleIdList/ArticleId"
+    dois = [_all_text(item) for item in article.iterfind(article_ids) if item.get("IdType") == "doi"]
     dois += [_all_text(item) for item in article.iterfind(".//ELocationID") if item.get("EIdType") == "doi"]
     result = {
         "PMID": texts("MedlineCitation/PMID") or texts("BookDocument/PMID"),
@@ -330,16 +328,7 @@ def _repeated(root: Any) -> list[Any]:
 
 def _flat(element: Any) -> RawRecord:
     result: RawRecord = {}
-
-    def add(node: Any, path: str, depth: int) -> None:
-        if len(node) and depth < _DEEPEST:
-            for child in node:
-                if isinstance(child.tag, str):
-                    add(child, f"{path}.{_local(child.tag)}" if path else _local(child.tag), depth + 1)
-            return
-        value = _all_text(node) or node.get("href", "")
-        if value and path:
-            result.setdefault(path, []).append(value)
-
-    add(element, "", 0)
+    for path, leaf in _leaves(element):
+        if value := _all_text(leaf) or leaf.get("href", ""):
+            result.setdefault(".".join(path), []).append(value)
     return result

@@ -100,8 +100,8 @@ def fetch_references(
     return _resolved(records, keys, works)
 
 
-def _keys(records: Records, at: int) -> list[str]:
-    item = records.details[at]
+def _keys(records: Records, index: int) -> list[str]:
+    item = records.details[index]
     return [key for key in (item.doi and f"doi:{item.doi}", item.pmid and f"pmid:{item.pmid}") if key]
 
 
@@ -180,7 +180,8 @@ class _Client:
 
     def __init__(self, address: str, mail: str | None, key: str | None, sleep: Callable[[float], object]) -> None:
         self._address, self._sleep = address, sleep
-        self._common = {name: value for name, value in (("mailto", mail), ("api_key", key)) if value}
+        common = {"select": "id,doi,ids,referenced_works", "mailto": mail, "api_key": key}
+        self._common = {name: value for name, value in common.items() if value}
         self._last = -PAUSE
 
     def ask(self, keys: Sequence[str]) -> dict[str, Work | None]:
@@ -199,12 +200,10 @@ class _Client:
             return result | self.ask(plain[:half]) | self.ask(plain[half:])
 
     def _ask_one(self, key: str) -> Work | None:
-        kind, _, value = key.partition(":")
         try:
-            answer = self._get(f"/works/{kind}:{urllib.parse.quote(value)}", {"select": _SELECT})
+            return dict(_works([self._get(f"/works/{urllib.parse.quote(key, ':')}", {})], key)).get(key)
         except _Rejected:
             return None
-        return dict(_works([answer], kind)).get(key)
 
     def _ask_list(self, keys: Sequence[str]) -> dict[str, Work | None]:
         kind = keys[0].partition(":")[0]
@@ -212,8 +211,7 @@ class _Client:
         result: dict[str, Work | None] = dict.fromkeys(keys)
         n_seen, page = 0, 1
         while True:
-            query = {"filter": f"{kind}:{wanted}", "per-page": str(BATCH), "page": str(page), "select": _SELECT}
-            answer = self._get("/works", query)
+            answer = self._get("/works", {"filter": f"{kind}:{wanted}", "per-page": str(BATCH), "page": str(page)})
             for of, work in _works(answer["results"], kind):
                 old = result.get(of)
                 # several entries for one identifier: the one with the most references
@@ -262,9 +260,6 @@ class _Client:
         raise _Unavailable(f"OpenAlex gave no answer in {TRIES} attempts: {reason}.")
 
 
-_SELECT = "id,doi,ids,referenced_works"
-
-
 def _read(url: str) -> Any:
     request = urllib.request.Request(url, headers={"User-Agent": "corank", "Accept": "application/json"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
@@ -293,13 +288,13 @@ def _works(results: Iterable[Any], kind: str) -> Iterable[tuple[str, Work]]:
             continue
         given = result.get("ids")
         ids = given if isinstance(given, dict) else {}
-        if kind == "doi":
-            value = normalise_doi(str(result.get("doi") or ids.get("doi") or ""))
+        if kind.startswith("doi"):
+            key = f"doi:{normalise_doi(str(result.get('doi') or ids.get('doi') or ''))}"
         else:
-            value = normalise_pmid(str(ids.get("pmid") or "").rstrip("/").rpartition("/")[2])
+            key = f"pmid:{normalise_pmid(_short(str(ids.get('pmid') or '')))}"
         cited = result.get("referenced_works")
         references = [_short(work) for work in cited if isinstance(work, str)] if isinstance(cited, list) else []
-        yield f"{kind}:{value}", Work(_short(result["id"]), tuple(dict.fromkeys(references)))
+        yield key, Work(_short(result["id"]), tuple(dict.fromkeys(references)))
 
 
 def _short(address: str) -> str:

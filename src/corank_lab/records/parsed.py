@@ -57,24 +57,26 @@ _ABSENT = re.compile(
 
 def clean_line(text: str) -> str:
     """Return a text as one line without markup and entities."""
-    return _same(" ".join(_plain(text).split()), text)
-
-
-def clean_text(text: str) -> str:
-    """Return a text of several lines without markup and entities; blank lines and repeated blanks are dropped."""
-    lines = (" ".join(line.split()) for line in _plain(text).split("\n"))
-    return _same("\n".join(line for line in lines if line), text)
+    return text if _is_plain(text) else " ".join(_plain(text).split())
 
 
 def clean_abstract(text: str) -> str:
-    """Return an abstract as `clean_text`; a placeholder for a missing one becomes empty."""
-    cleaned = clean_text(text)
-    return "" if len(cleaned) < 200 and is_absent(cleaned) else cleaned
+    """Return an abstract without markup, entities, blank lines and repeated blanks, or nothing for a placeholder."""
+    lines = [text] if _is_plain(text) else [" ".join(line.split()) for line in _plain(text).split("\n")]
+    cleaned = "\n".join(line for line in lines if line)
+    if len(cleaned) < 200 and is_absent(cleaned):
+        return ""
+    return text if cleaned == text else cleaned  # once in memory
 
 
 def is_absent(text: str) -> bool:
     """Return whether a text only says that there is nothing, such as ``n/a`` or ``[No abstract available]``."""
     return _ABSENT.fullmatch(text) is not None or not any(map(str.isalnum, text))
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is one clean line."""
+    return text.isprintable() and "&" not in text and "<" not in text and "  " not in text and text == text.strip()
 
 
 def _plain(text: str) -> str:
@@ -90,11 +92,6 @@ def _plain(text: str) -> str:
     if not text.replace("\n", " ").isprintable():
         text = _CONTROL.sub("", text).encode("utf-8", "replace").decode()
     return text
-
-
-def _same(cleaned: str, text: str) -> str:
-    """Return the text itself if it is clean already, so that both are one object in memory."""
-    return text if cleaned == text else cleaned
 
 
 def _letter(entity: re.Match[str]) -> str:

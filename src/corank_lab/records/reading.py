@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import shorten
@@ -17,20 +16,16 @@ from types import MappingProxyType
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.records.columns import (
-    STRICT_COLUMNS,
-    LabelCounts,
-    abstrackr_vote,
-    is_abstrackr,
-    is_judgement,
-    is_undecided,
-    judge_columns,
-    label_of,
-    label_of_notes,
-    normalise_name,
-    settle,
+from corank_lab.records.columns import read_labels
+from corank_lab.records.documents import (
+    LOAD_FORMAT,
+    add_images,
+    is_load_file,
+    is_mail,
+    load_folder,
+    parse_load_file,
+    parse_mail,
 )
-from corank_lab.records.documents import is_load_file, is_mail, load_folder, parse_load_file, parse_mail
 from corank_lab.records.identity import fingerprint, normalise_doi, normalise_pmid
 from corank_lab.records.nested import parse_json, parse_xml
 from corank_lab.records.parsed import (
@@ -55,16 +50,18 @@ TITLE_LENGTH = 100
 _YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20\d\d)(?!\d)")
 _COMPACT_DATE = re.compile(r"\s*(1[5-9]\d\d|20\d\d)(?:0[1-9]|1[0-2])\d{0,2}\s*")
 _ADDRESS = re.compile(r"(?:https?|ftp)://[^\s<>\"|]+|www\.[^\s<>\"|]+", re.IGNORECASE)
-_DOI_ADDRESS = re.compile(r"doi\.org/(10\.\d{4,9}/[^\s|;&?#]+)", re.IGNORECASE)
 _SOURCE_END = re.compile(r"\.\s|,\s*\d|\s\d|;|\.$")
 _LONGEST_DOI = 2000
-_SPLIT_NOTES = re.compile(r"\s*\|\s*(?=RAYYAN)")
+
+_ADDRESSES = ("UR", "L2", "LK", "US", "url", "ee", "bdsk-url-1", "%U")
+"""Columns in which a DOI counts only behind doi.org."""
 
 # tags that hold an identifier only if its form says so
 _FORMS = {
     ("doi", "M3"): r"(?:doi:?\s*)?(10\.\d{4,9}/\S+)", ("doi", "L3"): r"(?:doi:?\s*)?(10\.\d{4,9}/\S+)",
     ("doi", "key"): r"(10\.\d{4,9}/\S+)",
     ("doi", "LID"): r"(10\.\d{4,9}/\S+)(?: \[doi\])?", ("doi", "AID"): r"(10\.\d{4,9}/\S+)(?: \[doi\])?",
+    **{("doi", column): r".*?doi\.org/(10\.\d{4,9}/[^\s|;&?#]+).*" for column in _ADDRESSES},
     ("pmid", "C2"): r"(\d{6,8})", ("pmid", "C5"): r"(\d{6,8})", ("pmid", "C3"): r"(?:PUBMED|PMID)\W*(\d{1,8}).*",
     ("pmid", "XR"): r".*?(?:PUBMED|PMID)\W*(\d{1,8}).*", ("pmid", "AN"): r"(?:PMID|MEDLINE|PUBMED)\W*(\d{1,8})",
     ("pmid", "UI"): r"(?:PMID|MEDLINE|PUBMED)\W*(\d{1,8})",
@@ -73,8 +70,6 @@ _FORMS = {
     ("id", "UR"): r".*[?&]eid=(2-s2\.0-\d+).*",
 }  # fmt: skip
 _PATTERNS = {place: re.compile(form, re.IGNORECASE | re.DOTALL) for place, form in _FORMS.items()}
-_ADDRESSES = ("UR", "L2", "LK", "US", "url", "ee", "bdsk-url-1", "%U")
-"""Columns in which a DOI counts only behind doi.org."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +92,13 @@ def interpret(
     names = {field: tuple(item for item in result if item not in taken) for field, result in parsed.names.items()}
     names |= {field: (column,) for field, column in columns.items()}
     reader = _Interpreter(parsed, names, source)
-    counts = LabelCounts()
-    labels = _labels(parsed, names, counts)
+    labels, label_remarks = read_labels(parsed, names)
     entries = [reader.entry(record, label) for record, label in zip(parsed.records, labels, strict=True)]
-    remarks = [*parsed.remarks, *counts.remarks()]
+    remarks = [*parsed.remarks, *label_remarks]
     if not names.get("title") and any(item.abstract for item in entries):
-        entries = [replace(item, title=_beginning(item.abstract)) for item in entries]
+        first_lines = (next(iter(item.abstract.strip().splitlines()), "") for item in entries)
+        titles = (shorten(line, TITLE_LENGTH, placeholder=" …") for line in first_lines)
+        entries = [replace(item, title=title) for item, title in zip(entries, titles, strict=True)]
         remarks.append(f"There is no column of titles; each title is the beginning of {names['abstract'][0]!r}.")
     n_titles = sum(bool(item.title) for item in entries)
     if not n_titles:
@@ -110,11 +106,6 @@ def interpret(
     if n_titles < 0.5 * len(entries):
         remarks.append(f"Only {n_titles} of {len(entries)} records have a title; check the column or tag of the title.")
     return entries, remarks
-
-
-def _beginning(text: str) -> str:
-    """Return the first line of a text, cut after a word."""
-    return shorten(next(iter(text.strip().splitlines()), ""), TITLE_LENGTH, placeholder=" …")
 
 
 def _no_titles(parsed: ParsedFile, name: str) -> str:
@@ -129,8 +120,6 @@ def _no_titles(parsed: ParsedFile, name: str) -> str:
 
 
 class _Interpreter:
-    """Interprets the records of one file."""
-
     def __init__(self, parsed: ParsedFile, names: Mapping[str, Sequence[str]], source: str) -> None:
         self.parsed, self.names, self.source = parsed, names, source
         self.decode = parsed.decode
@@ -140,7 +129,7 @@ class _Interpreter:
 
     def entry(self, record: RawRecord, label: float) -> ReadRecord:
         """Interpret one record."""
-        accession = self._first(record, "accession", self._identifier("accession"))
+        accession = self._first(record, "accession", self._accession)
         pmid = self._first(record, "pmid", self._pmid)
         url = self._first(record, "url", _url)
         details = RecordDetails(
@@ -150,7 +139,7 @@ class _Interpreter:
             doi=self._first(record, "doi", self._doi) or self._doi("url", [url]),
             pmid=pmid,
             accession=accession,
-            given_id=self._first(record, "id", self._identifier("id")) or accession or pmid,
+            given_id=self._first(record, "id", self._id) or accession or pmid,
             keywords=self._keywords(record),
             url=url,
             source=self.source,
@@ -172,15 +161,12 @@ class _Interpreter:
                 return text
         return ""
 
-    def _texts(self, values: list[str], mark: str) -> str:
-        # repeated columns of a table are alternatives, repeated tags continue each other
-        return self.decode(values[0] if self.parsed.is_table else mark.join(values))
-
+    # repeated columns of a table are alternatives, repeated tags continue each other
     def _title(self, column: str, values: list[str]) -> str:
-        return clean_line(self._texts(values, " "))
+        return clean_line(self.decode(values[0] if self.parsed.is_table else " ".join(values)))
 
     def _abstract(self, column: str, values: list[str]) -> str:
-        return clean_abstract(self._texts(values, "\n"))
+        return clean_abstract(self.decode(values[0] if self.parsed.is_table else "\n".join(values)))
 
     def _journal(self, column: str, values: list[str]) -> str:
         text = clean_line(self.decode(values[0]))
@@ -189,39 +175,30 @@ class _Interpreter:
             return text[: end.start()] if end else text
         return text
 
-    def _doi(self, column: str, values: list[str]) -> str:
+    def _identifiers(self, field: str, column: str, values: list[str]) -> Iterator[str]:
+        """Yield the values of a column that may be identifiers; in some columns, only those of a certain form."""
+        pattern = _PATTERNS.get((field, column))
         for value in values:
-            value = value[:_LONGEST_DOI]
-            if column in _ADDRESSES:
-                result = _DOI_ADDRESS.search(value)
-                value = result[1] if result else ""
-            elif (pattern := _PATTERNS.get(("doi", column))) is not None:
-                result = pattern.fullmatch(value.strip())
-                value = result[1] if result else ""
-            if doi := normalise_doi(self.decode(value)):
-                return doi
-        return ""
+            if pattern is None:
+                yield value
+            elif result := pattern.fullmatch(value.strip()):
+                yield result[1]
+
+    def _doi(self, column: str, values: list[str]) -> str:
+        short = [value[:_LONGEST_DOI] for value in values]
+        dois = (normalise_doi(self.decode(value)) for value in self._identifiers("doi", column, short))
+        return next(filter(None, dois), "")
 
     def _pmid(self, column: str, values: list[str]) -> str:
-        pattern = _PATTERNS.get(("pmid", column))
-        for value in values:
-            result = pattern.fullmatch(value.strip()) if pattern else None
-            text = value if pattern is None else result[1] if result else ""
-            if pmid := normalise_pmid(text.strip().removesuffix(".0")[:200]):
-                return pmid
-        return ""
+        texts = self._identifiers("pmid", column, values)
+        return next(filter(None, (normalise_pmid(text.strip().removesuffix(".0")[:200]) for text in texts)), "")
 
-    def _identifier(self, field: str) -> Callable[[str, list[str]], str]:
-        def read(column: str, values: list[str]) -> str:
-            pattern = _PATTERNS.get((field, column))
-            for value in values:
-                result = pattern.fullmatch(value.strip()) if pattern else None
-                text = self.decode(value) if pattern is None else result[1] if result else ""
-                if text.strip():
-                    return " ".join(self.decode(text).split())[:200]
-            return ""
+    def _accession(self, column: str, values: list[str], field: str = "accession") -> str:
+        texts = (" ".join(self.decode(text).split())[:200] for text in self._identifiers(field, column, values))
+        return next(filter(None, texts), "")
 
-        return read
+    def _id(self, column: str, values: list[str]) -> str:
+        return self._accession(column, values, "id")
 
     def _year(self, record: RawRecord) -> int | None:
         for column, values in self._values(record, "year"):
@@ -234,10 +211,9 @@ class _Interpreter:
 
     def _authors(self, record: RawRecord) -> tuple[str, ...]:
         for _, values in self._values(record, "authors"):
+            texts = values if self.is_bibtex else map(self.decode, values)
             is_cell = self.is_cell and len(values) == 1
-            texts = map(self.decode, values) if not self.is_bibtex else values
-            result = split_authors(texts, is_cell=is_cell, is_bibtex=self.is_bibtex)
-            if result:
+            if result := split_authors(texts, is_cell=is_cell, is_bibtex=self.is_bibtex):
                 return tuple(map(self.decode, result)) if self.is_bibtex else result
         return ()
 
@@ -245,68 +221,19 @@ class _Interpreter:
         result: dict[str, None] = {}
         for _, values in self._values(record, "keywords"):
             is_cell = self.is_cell and len(values) == 1
-            result.update(dict.fromkeys(split_keywords(map(self.decode, values), is_cell=is_cell)))
+            result |= dict.fromkeys(split_keywords(map(self.decode, values), is_cell=is_cell))
         return tuple(result)
 
     def _references(self, record: RawRecord) -> tuple[str, ...]:
-        for _, values in self._values(record, "references"):
-            result = split_references(map(self.decode, values), is_list=self.is_json and len(values) > 1)
-            if result:
-                return result
-        return ()
+        listed = (
+            split_references(map(self.decode, values), is_list=self.is_json and len(values) > 1)
+            for _, values in self._values(record, "references")
+        )
+        return next(filter(None, listed), ())
 
 
 def _url(column: str, values: list[str]) -> str:
-    return next((found[0].rstrip(".,;") for value in values if (found := _ADDRESS.search(value))), "")
-
-
-def _labels(parsed: ParsedFile, names: Mapping[str, Sequence[str]], counts: LabelCounts) -> list[float]:
-    """Return the label of each record: of a column, of the columns of several judges, or of notes."""
-    columns = parsed.columns
-    if is_abstrackr(columns) and "included" not in columns:
-        judges = judge_columns(columns, {})
-        return [_abstrackr(record, judges, counts) for record in parsed.records]
-    for column in names.get("label", ()):
-        if (labels := _label_column(parsed, column, counts)) is not None:
-            return labels
-    normalised = {item: normalise_name(item) for item in columns} if parsed.is_table else {}
-    judges = judge_columns(columns, normalised) if normalised else []
-    judges = [judge for judge in judges if _all_judgements(parsed.records, judge)]
-    if judges:
-        return [settle([label_of(vote, "") for judge in judges for vote in record.get(judge, ())], counts)
-                for record in parsed.records]  # fmt: skip
-    notes = names.get("notes") or [item for item in columns if normalise_name(item) in ("notes", "note", "n1")]
-    return [
-        label_of_notes(
-            (part for note in notes for value in record.get(note, ()) for part in _SPLIT_NOTES.split(value)), counts
-        )
-        for record in parsed.records
-    ]
-
-
-def _label_column(parsed: ParsedFile, column: str, counts: LabelCounts) -> list[float] | None:
-    strict = normalise_name(column) in STRICT_COLUMNS
-    values = [record.get(column, [""])[0] for record in parsed.records]
-    if not strict:
-        odd = next((value for value in values if not is_judgement(value)), None)
-        if odd is not None:
-            counts.ignored[column] = odd[:40]
-            return None
-    labels = [label_of(value, place) for value, place in zip(values, parsed.places, strict=True)]
-    counts.undecided += sum(map(is_undecided, values))
-    return labels
-
-
-def _all_judgements(records: Sequence[RawRecord], column: str) -> bool:
-    values = [value for record in records for value in record.get(column, ())]
-    return bool(values) and all(map(is_judgement, values))
-
-
-def _abstrackr(record: RawRecord, judges: Sequence[str], counts: LabelCounts) -> float:
-    agreed = [abstrackr_vote(value) for value in record.get("consensus", ())]
-    if agreed and not math.isnan(agreed[0]):
-        return agreed[0]
-    return settle([abstrackr_vote(value) for judge in judges for value in record.get(judge, ())[:1]], counts)
+    return next((match[0].rstrip(".,;") for value in values if (match := _ADDRESS.search(value))), "")
 
 
 def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None, text: str | None = None) -> Records:
@@ -319,8 +246,11 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
     with without_collection():
         for path, source in zip(paths, names, strict=True):
             loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
-            parsed, sha256, name = parse_file(loaded), loaded.sha256, loaded.name
+            sha256, name = loaded.sha256, loaded.name
+            parsed = parse_file(loaded)
             del loaded  # the content
+            if parsed.format == LOAD_FORMAT:
+                parsed = add_images(parsed, path)
             present = {field: column for field, column in named.items() if column in parsed.columns}
             seen |= dict.fromkeys(parsed.columns)
             result, remarks = interpret(parsed, name, source, present)

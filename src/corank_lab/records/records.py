@@ -6,12 +6,12 @@ import gc
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from corank_lab.records.identity import fingerprint, normalise_doi
 if TYPE_CHECKING:
     from corank_lab.records.duplicates import DuplicateGroups
 
+T = TypeVar("T")
 
 REVIEW = "Donners_2021.jsonl"
 REVIEW_CITATION = (
@@ -35,7 +36,7 @@ REVIEW_CITATION = (
 _REVIEW_FILE = resources.files("corank_lab.records").joinpath("reviews", f"{REVIEW}.xz")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RecordDetails:
     """Bibliographic details of a record; what the file does not hold is empty."""
 
@@ -60,6 +61,21 @@ class RecordSource:
     format: str  # what was recognised, such as ``"RIS"``
     n_records: int  # number of records in it
     remarks: tuple[str, ...] = ()  # what was assumed, one sentence each, such as the encoding
+
+
+class ComputedSequence(Sequence[T]):
+    """Values that are computed when they are first needed, since few of them are."""
+
+    def __init__(self, n: int, compute: Callable[[int], T]) -> None:
+        self._n, self._compute = n, cache(compute)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, index: Any) -> Any:
+        if not 0 <= index < self._n:
+            raise IndexError(index)
+        return self._compute(index)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,17 +148,17 @@ class Records:
         return {item: i for i, item in enumerate(self.ids)}
 
     @cached_property
-    def keys(self) -> list[tuple[str, ...]]:
+    def keys(self) -> Sequence[tuple[str, ...]]:
         """Keys of each record, the most reliable first; see `corank_lab.records.identity`."""
-        return [self._keys(i) for i in range(len(self))]
+        return ComputedSequence(len(self), self._keys)
 
-    def _keys(self, at: int) -> tuple[str, ...]:
-        item = self.details[at]
+    def _keys(self, index: int) -> tuple[str, ...]:
+        item = self.details[index]
         kinds = {
             "doi": item.doi, "pmid": item.pmid, "accession": item.accession,
             # without a title the abstract identifies a record, since a file may be numbered anew
-            "title": fingerprint(self.titles[at] or self.abstracts[at], item.year, item.authors),
-            "id": item.given_id or self.ids[at],
+            "title": fingerprint(self.titles[index] or self.abstracts[index], item.year, item.authors),
+            "id": item.given_id or self.ids[index],
         }  # fmt: skip
         return tuple(f"{kind}:{value}" for kind, value in kinds.items() if value)
 
@@ -220,7 +236,7 @@ def review_text() -> bytes:
 
 def records_to_json(records: Records) -> dict[str, Any]:
     """
-    Return records as JSON values.
+    Return records as JSON values; a field that is the title or the abstract is the word "title" or "abstract".
 
     >>> found = records_from_json(records_to_json(Records(["a"], ["Tin"], [""], labels=[1])))
     >>> found.ids, found.labels.tolist()
@@ -232,13 +248,20 @@ def records_to_json(records: Records) -> dict[str, Any]:
         "abstracts": list(records.abstracts),
         "references": [list(reference) for reference in records.references],
         "labels": [None if math.isnan(label) else label for label in records.labels.tolist()],
-        "fields": [dict(field) for field in records.fields],
+        "fields": [
+            {name: _shorter(values, title, abstract) for name, values in fields.items()}
+            for fields, title, abstract in zip(records.fields, records.titles, records.abstracts, strict=True)
+        ],
         "details": [
-            {name: value for name, value in vars(detail).items() if value not in (None, "", ())}
+            {name: value for name in RecordDetails.__slots__ if (value := getattr(detail, name)) not in (None, "", ())}
             for detail in records.details
         ],
         "sources": [asdict(source) for source in records.sources],
     }
+
+
+def _shorter(values: list[str], title: str, abstract: str) -> list[str] | str:
+    return "title" if values == [title] else "abstract" if values == [abstract] else values
 
 
 def records_from_json(values: Mapping[str, Any]) -> Records:
@@ -250,7 +273,14 @@ def records_from_json(values: Mapping[str, Any]) -> Records:
         values["abstracts"],
         [tuple(value) for value in values["references"]],
         np.array(labels, dtype=np.float64),
-        values["fields"],
+        [
+            {
+                name: texts[value] if isinstance(value, str) and value in texts else value
+                for name, value in fields.items()
+            }
+            for fields, title, abstract in zip(values["fields"], values["titles"], values["abstracts"], strict=False)
+            for texts in ({"title": [title], "abstract": [abstract]},)
+        ],
         [RecordDetails(**_tuples(value)) for value in values["details"]],
         [RecordSource(**_tuples(value)) for value in values["sources"]],
     )
@@ -262,7 +292,7 @@ def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
 
 TITLE = 80
 """Letters of a title in the table of duplicates."""
-LISTED = 5
+MAX_LISTED = 5
 """Number of groups that a remark names."""
 
 
@@ -285,58 +315,31 @@ class FileSummary:
 class ImportSummary:
     """What an import found; made by `summarise`."""
 
+    total: FileSummary  # all records
     files: tuple[FileSummary, ...]  # the files, in the order of reading
     n_groups: int | None  # number of groups of duplicates; None if they were not searched
     n_references: int  # number of references of all records
     n_matched: int  # number of these that name a record of the collection
     remarks: tuple[str, ...] = ()  # what the readers assumed, one sentence each, with the name of the file
 
-    @property
-    def n_records(self) -> int:
-        """Number of all records."""
-        return sum(file.n_records for file in self.files)
-
-    @property
-    def n_duplicates(self) -> int:
-        """Number of all duplicates."""
-        return sum(file.n_duplicates for file in self.files)
-
-    @property
-    def n_relevant(self) -> int:
-        """Number of records with the label 1."""
-        return sum(file.n_relevant for file in self.files)
-
-    @property
-    def n_irrelevant(self) -> int:
-        """Number of records with the label 0."""
-        return sum(file.n_irrelevant for file in self.files)
-
     def sentences(self) -> tuple[str, ...]:
         """Return what is not in the columns of the table."""
-        result = []
-        if self.n_groups is not None and self.n_duplicates:
-            left = self.n_records - self.n_duplicates
-            result.append(
-                f"{_n(self.n_duplicates, 'duplicate')} in {_n(self.n_groups, 'group')}: {_n(left, 'record')} to judge."
-            )
-        elif self.n_groups is not None:
-            result.append("No duplicates were found.")
-        judged = self.n_relevant + self.n_irrelevant
+        total = self.total
+        duplicates = labels = references = "No {} were found."
+        if self.n_groups is not None and total.n_duplicates:
+            left = _n(total.n_records - total.n_duplicates, "record")
+            duplicates = f"{_n(total.n_duplicates, 'duplicate')} in {_n(self.n_groups, 'group')}: {left} to judge."
+        judged = total.n_relevant + total.n_irrelevant
         if judged:
-            n_open = self.n_records - judged
-            have = "has a label" if judged == 1 else "have labels"
-            result.append(
-                f"{_n(judged, 'record')} {have}: {self.n_relevant} relevant, {self.n_irrelevant} irrelevant; {n_open} "
-                "without."
+            labels = (
+                f"{_n(judged, 'record')} {'has a label' if judged == 1 else 'have labels'}: "
+                f"{total.n_relevant} relevant, {total.n_irrelevant} irrelevant; {total.n_records - judged} without."
             )
-        else:
-            result.append("No labels were found.")
         if self.n_references:
             named = "1 names a record" if self.n_matched == 1 else f"{self.n_matched} name records"
-            result.append(f"{_n(self.n_references, 'reference')}, of which {named} of this collection.")
-        else:
-            result.append("No references were found.")
-        return (*result, *self.remarks)
+            references = f"{_n(self.n_references, 'reference')}, of which {named} of this collection."
+        result = [labels.format("labels"), references.format("references"), *self.remarks]
+        return (*([] if self.n_groups is None else [duplicates.format("duplicates")]), *result)
 
     def table(self) -> ReportTable:
         """Return the summary as a table."""
@@ -344,31 +347,23 @@ class ImportSummary:
             "file", "format", "records", "no title", "no abstract", "no year", "no authors", "no DOI or PMID",
             "duplicates", "relevant", "irrelevant", "with references",
         )  # fmt: skip
-        rows = [_row(file) for file in self.files]
-        kept = [i for i in range(len(columns)) if i <= 2 or any(row[i] for row in rows)]
-        if len(rows) > 1:
-            sums = [sum(int(row[i]) for row in rows) for i in range(2, len(columns))]
-            rows.append(("all", "", *sums))
-        shown = tuple(tuple(row[i] for i in kept) for row in rows)
-        return ReportTable("Import", tuple(columns[i] for i in kept), shown, note=" ".join(self.sentences()))
+        total = _row(self.total)
+        rows = [*map(_row, self.files), *([total] if len(self.files) > 1 else [])]
+        used = [i for i in range(len(columns)) if i <= 2 or total[i]]
+        shown = tuple(tuple(row[i] for i in used) for row in rows)
+        return ReportTable("Import", tuple(columns[i] for i in used), shown, note=" ".join(self.sentences()))
 
 
 def summarise(records: Records, groups: DuplicateGroups | None = None, matched: int | None = None) -> ImportSummary:
     """Summarise an import."""
     judged = None if groups is None else set(groups.representatives)
-    listed = [source.name for source in records.sources]
-    names = list(dict.fromkeys([*listed, *(detail.source for detail in records.details)]))
-    members: dict[str, list[int]] = {name: [] for name in names}
-    for i, item in enumerate(records.details):
-        members[item.source].append(i)
     formats = {source.name: source.format for source in records.sources}
-    files = tuple(
-        _file(records, name or "records", formats.get(name, ""), result, judged)
-        for name, result in members.items()
-        if result or name in formats
-    )
+    members: dict[str, list[int]] = {name: [] for name in formats}
+    for i, item in enumerate(records.details):
+        members.setdefault(item.source, []).append(i)
     return ImportSummary(
-        files,
+        _summary(records, "all", "", range(len(records)), judged),
+        tuple(_summary(records, name or "records", formats.get(name, ""), members[name], judged) for name in members),
         None if groups is None else len(groups.groups),
         sum(map(len, records.references)),
         _matched(records) if matched is None else matched,
@@ -393,7 +388,9 @@ def duplicate_table(records: Records, groups: DuplicateGroups) -> ReportTable:
     return ReportTable("Duplicates", columns, tuple(rows), note="The record with a star is judged for its group.")
 
 
-def _file(records: Records, name: str, form: str, numbers: list[int], judged: set[int] | None) -> FileSummary:
+def _summary(
+    records: Records, name: str, form: str, numbers: Sequence[int], judged: Collection[int] | None
+) -> FileSummary:
     details = [records.details[i] for i in numbers]
     missing = {
         "title": sum(not records.titles[i].strip() for i in numbers),
@@ -402,7 +399,7 @@ def _file(records: Records, name: str, form: str, numbers: list[int], judged: se
         "authors": sum(not detail.authors for detail in details),
         "identifier": sum(not (detail.doi or detail.pmid) for detail in details),
     }
-    labels = Counter(records.labels[numbers].tolist())
+    labels = Counter(records.labels[list(numbers)].tolist())
     n_duplicates = 0 if judged is None else sum(i not in judged for i in numbers)
     n_citing = sum(bool(records.references[i]) for i in numbers)
     return FileSummary(name, form, len(numbers), missing, n_duplicates, labels[1.0], labels[0.0], n_citing)
@@ -433,8 +430,8 @@ def _contradictions(records: Records, groups: DuplicateGroups | None) -> tuple[s
     ]
     if not result:
         return ()
-    ids = ", ".join(records.ids[group.representative] for group in result[:LISTED])
-    more = f" and {len(result) - LISTED} more" if len(result) > LISTED else ""
+    ids = ", ".join(records.ids[group.representative] for group in result[:MAX_LISTED])
+    more = f" and {len(result) - MAX_LISTED} more" if len(result) > MAX_LISTED else ""
     which = "One group" if len(result) == 1 else f"{len(result)} groups"
     return (f"{which} of duplicates with different labels count{'s' * (len(result) == 1)} as unlabelled: {ids}{more}.",)
 

@@ -173,7 +173,7 @@ class _Index:
 
     def _agreed(self, holders: list[int], text: str) -> int | None:
         """The record with an identifier; of several with different titles, the one whose title is in the text."""
-        if len({comparable_title(self._records.titles[i]) for i in holders}) > 1:
+        if len(holders) > 1 and len({comparable_title(self._records.titles[i]) for i in holders}) > 1:
             plain = normalise_title(text)
             holders = [i for i in holders if (title := normalise_title(self._records.titles[i])) and title in plain]
             if len({self._records.titles[i] for i in holders}) > 1:
@@ -218,17 +218,17 @@ class _Index:
             return None
         return min(longest)
 
-    def _agrees(self, at: int, text: str, before: list[str]) -> bool:
+    def _agrees(self, index: int, text: str, before: list[str]) -> bool:
         """Whether the year is in the text, and the first author is the first of those before the title."""
-        year, family = self._records.details[at].year, self._families[at]
+        year, family = self._records.details[index].year, self._families[index]
         years = [int(item) for item in _YEAR.findall(text)]
         if year is None or not years:
-            is_year = len(self._entries[at].title) >= 40 and bool(family and before)
+            is_year = len(self._entries[index].title) >= 40 and bool(family and before)
         else:
             is_year = year in years
         # the first author has at most three names and two initials before the next author begins
         is_author = not family or not before or set(family.split()) <= set(before[: 5 + family.count(" ")])
-        return is_year and is_author and (bool(family and before) or len(self._entries[at].title) >= 30)
+        return is_year and is_author and (bool(family and before) or len(self._entries[index].title) >= 30)
 
 
 def _is_bounded(text: str, end: int) -> bool:
@@ -238,5 +238,5 @@ def _is_bounded(text: str, end: int) -> bool:
 
 
 def _plain_id(text: str) -> str:
-    openalex = _OPENALEX.fullmatch(text)
+    openalex = _OPENALEX.fullmatch(text) if text[:1] in "WwHh" else None
     return openalex[1].upper() if openalex else text

@@ -1,16 +1,20 @@
-"""Tables of records: CSV, TSV, Excel, and texts with a label before each value."""
+"""Tables of records: CSV, TSV and Excel, read and written, and texts with a label before each value."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
+import errno
 import io
+import os
 import re
 import warnings
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 from corank.data import (
@@ -19,6 +23,7 @@ from corank.data import (
     ZIP_DAMAGE,
     Budget,
     current_budget,
+    defuse,
     member_pieces,
     require_plausible_size,
     restore,
@@ -47,10 +52,10 @@ def parse_table(text: str, name: str) -> ParsedFile:
         text = LINE_END.split(text, maxsplit=1)[-1]
     separator = declared[1] if declared else _separator(text)
     remarks = []
-    rows, error = _rows(text, separator, name, strict=True)
+    rows, error = read_rows(text, separator, name, strict=True)
     if error and (separator == "\t" or "end of data" not in error[1]):
         # exports separated by tabs do not quote; others may leave a quote inside a quoted cell
-        rows, _ = _rows(text, separator, name, strict=False)
+        rows, _ = read_rows(text, separator, name, strict=False)
         remarks.append(f"Quotes do not follow the rules of CSV (line {error[0]}: {error[1]}); check the cells there.")
     elif error:
         raise InputError(f"{name}, line {error[0]}: {error[1]}; write CSV with quoted cells.")
@@ -94,8 +99,12 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
             continue  # the header again, where files were put together
         record: RawRecord = {}
         for column, cell in zip(header, row, strict=False):
-            if cell.strip():
-                record.setdefault(column, []).append(cell)
+            if not cell.strip():
+                continue
+            if column in record:
+                record[column].append(cell)
+            else:
+                record[column] = [cell]  # smaller than a list that grows
         if len(record) == 1 and len(header) > 2 and not texts & record.keys():
             alone = next(iter(record.values()))[0]
             if " " in alone.strip():  # a heading within the table, or a line below it
@@ -134,14 +143,16 @@ def _separator(text: str) -> str:
     first = next((line for line in LINE_END.split(text[:300_000]) if line.strip()), "")
     scores = {}
     for separator in SEPARATORS:
-        rows = [row for _, row in _rows(head, separator, "", strict=False)[0]]
+        rows = [row for _, row in read_rows(head, separator, "", strict=False)[0]]
         i = find_header(rows)
         known = 0 if i is None else sum(bool(fields_of(cell)) for cell in rows[i])
         scores[separator] = (known, separator == separator_of(first, "".join(SEPARATORS)))
     return max(scores, key=lambda item: scores[item])
 
 
-def _rows(text: str, separator: str, name: str, *, strict: bool) -> tuple[list[NumberedRow], tuple[int, str] | None]:
+def read_rows(
+    text: str, separator: str, name: str, *, strict: bool
+) -> tuple[list[NumberedRow], tuple[int, str] | None]:
     """Return the rows and the first error with its line, if any; a lenient reader does not treat quotes behind tabs."""
     quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" and not strict else csv.QUOTE_MINIMAL
     limit = csv.field_size_limit(max(len(text), 1))
@@ -228,10 +239,12 @@ def parse_labelled(text: str, name: str) -> ParsedFile:
     return ParsedFile("Ovid", records, places, find_columns(columns_of(records)))
 
 
-MAX_ROWS = 1_048_576
-"""Rows of a sheet in Excel."""
+MAX_ROWS, MAX_SHEET_COLUMNS = 1_048_576, 16_384
+"""Largest sheet of Excel."""
 
-MAX_SHEET_COLUMNS = 16_384
+CELL = 32_767
+"""Largest number of characters in a cell of Excel, counted in UTF-16."""
+
 MAX_CELLS = 50_000_000
 """Cells of a workbook outside of a server; empty ones count, though they take no bytes."""
 
@@ -322,3 +335,75 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         return value.date().isoformat()
     return restore(str(value))
+
+
+_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+# characters that XML cannot hold, and single halves of surrogate pairs
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def write_excel(path: Path, rows: Iterator[list[str]], *, keep_formulas: bool) -> tuple[str, ...]:
+    """Write rows to a workbook with one sheet; all cells are text. Return what was changed, in a sentence."""
+    n_illegal = 0
+    table: list[list[str]] = []
+    for row in rows:
+        cells = [_ILLEGAL.subn("\ufffd", cell if keep_formulas else defuse(cell)) for cell in row]
+        n_illegal += sum(number for _, number in cells)
+        table.append([cell for cell, _ in cells])
+    longest = max(
+        (len(cell.encode("utf-16-le")) // 2 for row in table for cell in row if 2 * len(cell) > CELL), default=0
+    )
+    for what, n, most in (
+        ("rows", len(table), MAX_ROWS), ("columns", len(table[0]), MAX_SHEET_COLUMNS),
+        ("characters in a text", longest, CELL),
+    ):  # fmt: skip
+        if n > most:
+            raise InputError(f"there are {n:,} {what}, but a sheet of Excel holds {most:,}; write .csv instead.")
+    _save(path, table)
+    signs = "1 control character was" if n_illegal == 1 else f"{n_illegal:,} control characters were"
+    return (f"{signs} replaced by \ufffd, because Excel cannot hold them.",) if n_illegal else ()
+
+
+def _save(path: Path, table: list[list[str]]) -> None:
+    openpyxl: Any = import_extra("openpyxl", "records")
+    from openpyxl.cell import WriteOnlyCell
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("records")
+    sheet.freeze_panes = "A2"
+    content = io.BytesIO()
+    with _lxml_as_system_errors():
+        for row in table:
+            cells = []
+            for text in row:
+                cell = WriteOnlyCell(sheet, value=text or None)
+                if text:
+                    cell.data_type = "s"  # never a formula or an error value
+                cells.append(cell)
+            sheet.append(cells)
+        book.save(content)
+    path.write_bytes(_without_times(content))
+
+
+@contextlib.contextmanager
+def _lxml_as_system_errors() -> Iterator[None]:
+    """Raise OSError if lxml, which openpyxl uses where it is installed, cannot write openpyxl's temporary file."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("lxml"):
+            raise
+        code = errno.EFBIG if "EFBIG" in str(error) else errno.ENOSPC
+        raise OSError(code, os.strerror(code)) from error
+
+
+def _without_times(book: io.BytesIO) -> bytes:
+    """Return a workbook without the time of writing, so that the same records give the same bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(book) as source, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for entry in source.infolist():
+            content = source.read(entry)
+            if entry.filename == "docProps/core.xml":
+                content = _TIME.sub(b"2000-01-01T00:00:00Z", content)
+            target.writestr(zipfile.ZipInfo(entry.filename, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()

@@ -109,7 +109,7 @@ def find_dialect(head: str) -> str:
     """Return the dialect of a tagged file, or an empty string."""
     begins = {name: dialect.begin for name, dialect in DIALECTS.items() if dialect.begin is not None}
     matches = [
-        (found.start(), i, name) for i, (name, item) in enumerate(begins.items()) if (found := item.search(head))
+        (match.start(), i, name) for i, (name, item) in enumerate(begins.items()) if (match := item.search(head))
     ]
     lines = [line for line in LINE_END.split(head) if line.strip()]
     counts = {name: len(begins[name].findall(head)) for name in ("RIS", "loose RIS")}
@@ -142,84 +142,49 @@ def parse_tagged(text: str, name: str) -> ParsedFile:
 
 def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, RawRecord, bool]]:
     """Yield the first line of each record, its values, and whether its end is missing."""
-    reader = _Reader(dialect)
-    match = dialect.tag.match
-    for i, line in enumerate(LINE_END.split(text), 1):
+    values: dict[str, list[list[str]]] = {}  # the lines of each value
+    lines: list[str] | None = None  # of the last value
+    first_tag, last_tag, first_line, after_blank = "", "", 0, False
+
+    def finished(is_open: bool) -> Iterator[tuple[int, RawRecord, bool]]:
+        """Yield the record, and begin another one."""
+        nonlocal values, lines, last_tag, after_blank
+        if values:
+            mark = " " if dialect.wraps else "\n"
+            joined = {tag: [mark.join(part) for part in parts] for tag, parts in values.items()}
+            record = {tag: [text for text in texts if text] for tag, texts in joined.items()}
+            yield first_line, {tag: texts for tag, texts in record.items() if texts}, is_open
+        values, lines, last_tag, after_blank = {}, None, "", False
+
+    for number, line in enumerate(LINE_END.split(text), 1):
         line = line.rstrip()
-        result = match(line)
-        done = reader.tag(result[1].rstrip(), (result[2] or "").strip(), i) if result else reader.other(line)
-        if done:
-            yield done
-    last = reader.close()
-    if last:
-        yield last
-
-
-class _Reader:
-    """The record that is being read."""
-
-    def __init__(self, dialect: Dialect) -> None:
-        self.dialect = dialect
-        self.first_tag = ""
-        self._begin(0)
-
-    def _begin(self, at: int) -> None:
-        self.values: dict[str, list[list[str]]] = {}
-        self.last: list[str] | None = None
-        self.last_tag, self.begun_at, self.after_blank = "", at, False
-
-    def tag(self, tag: str, value: str, at: int) -> tuple[int, RawRecord, bool] | None:
-        """Add a tag; return the record that ended before it or with it."""
-        dialect = self.dialect
-        if tag in _FILE_TAGS and dialect.ends and not self.values:
-            return None
-        if tag in dialect.ends:
-            done = self._finish(False)
-            self._begin(at + 1)
-            return done
-        done = None
-        again = not dialect.starts and self.after_blank and tag == self.first_tag
-        if self.values and ((tag in dialect.starts and (tag != "PT" or "PT" in self.values)) or again):
-            done = self._finish(True)
-            self._begin(at)
-        if not self.values:
-            self.begun_at = at
-            self.first_tag = self.first_tag or tag
-        self.last, self.last_tag, self.after_blank = [value], tag, False
-        self.values.setdefault(tag, []).append(self.last)
-        return done
-
-    def other(self, line: str) -> tuple[int, RawRecord, bool] | None:
-        """Add a line without a tag; return the record that a header line ends."""
-        if not line.strip():
-            self.after_blank = True
-            return None
-        is_header = (self.after_blank or self.last is None) and _HEADER.fullmatch(line) is not None
-        if is_header and not self.dialect.ends:
-            done = self._finish(True) if self.values else None
-            self._begin(0)
-            return done
-        if self.last is None or is_header:
-            return None  # a header, such as Cochrane's provider
-        if self.last_tag in self.dialect.lists:
-            self.last = [line.strip()]
-            self.values[self.last_tag].append(self.last)
-        else:
-            self.last.append(line.strip())
-        self.after_blank = False
-        return None
-
-    def close(self) -> tuple[int, RawRecord, bool] | None:
-        """Return the last record if it was not ended."""
-        return self._finish(True) if self.values else None
-
-    def _finish(self, is_open: bool) -> tuple[int, RawRecord, bool] | None:
-        if not self.values:
-            return None
-        mark = " " if self.dialect.wraps else "\n"
-        record = {tag: [mark.join(lines) for lines in values] for tag, values in self.values.items()}
-        record = {tag: [value for value in values if value] for tag, values in record.items()}
-        return self.begun_at, {tag: values for tag, values in record.items() if values}, is_open
+        if result := dialect.tag.match(line):
+            tag, value = result[1].rstrip(), (result[2] or "").strip()
+            if tag in _FILE_TAGS and dialect.ends and not values:
+                continue
+            if tag in dialect.ends:
+                yield from finished(False)
+                continue
+            is_first = tag in dialect.starts and (tag != "PT" or "PT" in values)
+            if values and (is_first or (not dialect.starts and after_blank and tag == first_tag)):
+                yield from finished(True)
+            if not values:
+                first_line, first_tag = number, first_tag or tag
+            lines, last_tag, after_blank = [value], tag, False
+            values.setdefault(tag, []).append(lines)
+        elif not line:
+            after_blank = True
+        elif (after_blank or lines is None) and _HEADER.fullmatch(line):
+            if not dialect.ends:
+                yield from finished(True)
+        elif lines is not None:  # other lines before a tag are a header, such as Cochrane's provider
+            if last_tag in dialect.lists:
+                lines = [line.strip()]
+                values[last_tag].append(lines)
+            else:
+                lines.append(line.strip())
+            after_blank = False
+    yield from finished(True)
 
 
 BIBTEX_FIELDS = {
@@ -283,9 +248,9 @@ def decode_latex(text: str) -> str:
     return _ESCAPED.sub(r"\1", text).translate(_SIGNS)
 
 
-def _accented(found: re.Match[str]) -> str:
-    letter = (found[2] or found[3]).removeprefix("\\")
-    return unicodedata.normalize("NFC", letter + _ACCENTS[found[1]])
+def _accented(match: re.Match[str]) -> str:
+    letter = (match[2] or match[3]).removeprefix("\\")
+    return unicodedata.normalize("NFC", letter + _ACCENTS[match[1]])
 
 
 def parse_bibtex(text: str, name: str) -> ParsedFile:
@@ -339,16 +304,16 @@ class _BibtexReader:
                 places.append(f"{self.name}, line {line}")
         return records, places
 
-    def _line_of(self, at: int) -> int:
-        self.line += self.text.count("\n", self.counted, at)
-        self.counted = at
+    def _line_of(self, place: int) -> int:
+        self.line += self.text.count("\n", self.counted, place)
+        self.counted = place
         return self.line
 
-    def _skip(self, found: re.Match[str]) -> int:
-        return self._braced(found.end())[1] if found[2] == "{" else found.end()
+    def _skip(self, match: re.Match[str]) -> int:
+        return self._quoted(match.end(), "}")[1] if match[2] == "{" else match.end()
 
-    def _entry(self, found: re.Match[str], record: RawRecord) -> int:
-        text, i = self.text, found.end()
+    def _entry(self, match: re.Match[str], record: RawRecord) -> int:
+        text, i = self.text, match.end()
         key = _KEY.match(text, i)
         if key:
             record.update({"key": [key[1]]} if key[1] else {})
@@ -362,41 +327,32 @@ class _BibtexReader:
             raise _Damaged
         return i + 1
 
-    def _value(self, at: int) -> tuple[str, int]:
+    def _value(self, place: int) -> tuple[str, int]:
         """Return a value, of one or more parts with # between them, and where it ends."""
         parts = []
         while True:
-            mark = self.text[at : at + 1]
-            if mark == "{":
-                part, at = self._braced(at + 1)
-            elif mark == '"':
-                part, at = self._quoted(at + 1)
-            elif bare := _BARE.match(self.text, at):
-                part, at = self.strings.get(bare[0].lower(), bare[0]), bare.end()
+            mark = self.text[place : place + 1]
+            if mark and mark in '{"':
+                part, place = self._quoted(place + 1, "}" if mark == "{" else mark)
+            elif bare := _BARE.match(self.text, place):
+                part, place = self.strings.get(bare[0].lower(), bare[0]), bare.end()
             else:
                 raise _Damaged
             parts.append(part)
-            at = _BLANKS.match(self.text, at).end()  # type: ignore[union-attr]
-            if self.text[at : at + 1] != "#":
+            place = _BLANKS.match(self.text, place).end()  # type: ignore[union-attr]
+            if self.text[place : place + 1] != "#":
                 value = "".join(parts)
                 self.expanded += len(value)
                 if self.expanded > 10 * len(self.text):
                     raise InputError(f"{self.name} has strings that multiply each other; export the file again.")
-                return value, at
-            at = _BLANKS.match(self.text, at + 1).end()  # type: ignore[union-attr]
+                return value, place
+            place = _BLANKS.match(self.text, place + 1).end()  # type: ignore[union-attr]
 
-    def _braced(self, begin: int) -> tuple[str, int]:
-        depth = 1
-        for result in _MARK.finditer(self.text, begin):
-            depth += (result[0] == "{") - (result[0] == "}")
-            if depth == 0:
-                return self.text[begin : result.start()], result.end()
-        raise _Damaged
-
-    def _quoted(self, begin: int) -> tuple[str, int]:
+    def _quoted(self, begin: int, end: str) -> tuple[str, int]:
+        """Return the text up to a brace or quote that is in no braces, and where it ends."""
         depth = 0
         for result in _MARK.finditer(self.text, begin):
-            depth += (result[0] == "{") - (result[0] == "}")
-            if result[0] == '"' and depth <= 0:
+            if result[0] == end and depth <= 0:
                 return self.text[begin : result.start()], result.end()
+            depth += (result[0] == "{") - (result[0] == "}")
         raise _Damaged

@@ -54,47 +54,33 @@ class ScreeningEntry(JournalEntry):
     score: float | None = None
 
     def about(self, unique: UniqueRecords, number: int) -> ScreeningEntry:
-        """Return the entry with the keys and the title of its record."""
         return replace(self, keys=unique.keys(number), title=unique.unique.titles[number][:TITLE])
 
 
 class ScreeningAnswers:
     """
-    The answers of one judge so far.
+    The answers of one judge so far, by record number.
 
     records: The records that entries name; `UniqueRecords` if duplicates are judged as one.
     entries: Entries of a journal.
-
-    current: The entry that holds for each answered or postponed record, by number.
-    relevant: The answer to each record, in the order of answering. A duplicate of another record is not relevant: it
-        does not count as a further find.
-    chosen_by, answered_at: How each of these records was chosen, and the time of its first answer.
-    later, duplicates, notes, topic: Postponed records, ids of the records that records are duplicates of, notes, and
-        the topic.
-    tags: Tags that were last given to each record; those of a withdrawn answer stay, for the next answer.
-    adjudicated: Entries that settle conflicts of judges.
-    distinct: Ids of records that are different works.
-    unmatched: Entries about records that are not among these.
-    n_found, n_known, n_sampled: Numbers of relevant records, of relevant ones known beforehand, and of sampled records.
     """
 
     def __init__(self, records: Records | UniqueRecords, entries: Iterable[ScreeningEntry] = ()) -> None:
         self.unique = records if isinstance(records, UniqueRecords) else UniqueRecords(records)
-        self.current: dict[int, ScreeningEntry] = {}
+        self.current: dict[int, ScreeningEntry] = {}  # the entry that holds for each answered or postponed record
+        # the answers in their order; a duplicate of another record is no further find, so it is not relevant
         self.relevant: dict[int, bool] = {}
-        self.chosen_by: dict[int, str] = {}
-        self.answered_at: dict[int, str] = {}
-        self.later: dict[int, None] = {}
-        self.duplicates: dict[int, str] = {}
+        self.chosen_by: dict[int, str] = {}  # how each of these records was chosen
+        self.answered_at: dict[int, str] = {}  # time of the first answer
+        self.later: dict[int, None] = {}  # postponed records
+        self.duplicates: dict[int, str] = {}  # ids of the records that records are duplicates of
         self.notes: dict[int, str] = {}
-        self.tags: dict[int, tuple[str, ...]] = {}
-        self.adjudicated: dict[int, ScreeningEntry] = {}
-        self.distinct: list[tuple[str, str]] = []
-        self.unmatched: list[ScreeningEntry] = []
+        self.tags: dict[int, tuple[str, ...]] = {}  # those of a withdrawn answer stay, for the next one
+        self.adjudicated: dict[int, ScreeningEntry] = {}  # entries that settle conflicts of judges
+        self.distinct: list[tuple[str, str]] = []  # ids of records that are different works
+        self.unmatched: list[ScreeningEntry] = []  # entries about records that are not among these
         self.topic = ""
-        self.n_found = 0
-        self.n_known = 0
-        self.n_sampled = 0
+        self.n_found = self.n_known = self.n_sampled = 0  # numbers of relevant, known relevant, and sampled records
         self._beforehand: dict[int, None] = {}
         self._history: list[tuple[int, ScreeningEntry | None]] = []
         self._ranked: list[int] | None = []
@@ -103,7 +89,6 @@ class ScreeningAnswers:
             self.add(entry)
 
     def add(self, entry: ScreeningEntry) -> int | None:
-        """Apply one entry."""
         if entry.action == "topic":
             self.topic = entry.text
             return None
@@ -141,7 +126,6 @@ class ScreeningAnswers:
             self._set(number, self._forget(number))
 
     def _forget(self, number: int) -> ScreeningEntry | None:
-        """Remove the last answer to a record from the history; return the entry before."""
         for place in range(len(self._history) - 1, -1, -1):
             if self._history[place][0] == number:
                 return self._history.pop(place)[1]
@@ -213,12 +197,10 @@ class ScreeningAnswers:
 
     @property
     def last(self) -> int | None:
-        """The record that was answered or postponed last."""
         return self._history[-1][0] if self._history else None
 
     @property
     def last_adjudicated(self) -> int | None:
-        """The record whose conflict was settled last."""
         return next(reversed(self.adjudicated), None)
 
     @property
@@ -231,7 +213,6 @@ class ScreeningAnswers:
 
     @property
     def has_found(self) -> bool:
-        """Whether a relevant record is known."""
         return self.n_found > 0
 
     @property
@@ -241,7 +222,6 @@ class ScreeningAnswers:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether random sampling has begun."""
         return self.n_sampled > 0
 
     @property

@@ -20,13 +20,12 @@ from corank.data import read_regular
 from corank.errors import InputError, suggest_names
 from corank_lab.database.journal import parse_lines
 from corank_lab.records.duplicates import find_duplicates
-from corank_lab.records.records import Records, read_records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine
-from corank_lab.screening.matching import UniqueRecords
+from corank_lab.records.records import read_records
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine, find_conflicts
 from corank_lab.screening.stopping.forecast import advice_sentence
-from corank_lab.screening.stopping.rules import DEFAULT_RULE, StoppingRule, stopping_rule
+from corank_lab.screening.stopping.rules import DEFAULT_CONFIDENCE, DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.urns import RandomSample, p_by_betting, percent, proof_sentence
-from corank_lab.screening.team import read_logs
+from corank_lab.screening.team import read_logs, unique_records
 
 KIND, FORMAT = "corank screening certificate", 2
 PARTS = ("rule", "records", "answers", "reading", "sample", "result")
@@ -45,9 +44,11 @@ FORM: Mapping[str, Any] = {
 """Types of the values that are read before everything is computed; other values are compared with those computed."""
 
 NOT_PROVED = (
-    "Not proved: who answered, when, whether the answers are right, and that rule, target, confidence and seed were "
-    "chosen before the reading. Nothing is signed: whoever has records and logs can change both and write a new "
-    "certificate that verifies. So register the protocol beforehand, and keep the hash of this certificate elsewhere."
+    "Not proved: who answered, when, whether the answers are right, whether records that were joined as duplicates are "
+    "the same work, and that rule, target, confidence, seed and the begin of the sample were chosen before the "
+    "reading. A record on which judges disagree counts as relevant until that is settled. Nothing is signed: whoever "
+    "has records and logs can change both and write a new certificate that verifies. So register the protocol "
+    "beforehand, and keep the hash of this certificate elsewhere."
 )
 """What a certificate does not show."""
 
@@ -64,7 +65,7 @@ def make_certificate(
     *,
     rule: str = DEFAULT_RULE,
     target: float = 0.95,
-    confidence: float | None = None,
+    confidence: float = DEFAULT_CONFIDENCE,
     seed: int = 0,
     keep_duplicates: bool = False,
     judge: str | None = None,
@@ -118,7 +119,6 @@ def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = N
 
 
 def _sealed(values: Values) -> Values:
-    """Add the hash of all values."""
     plain: Values = _plain(values)
     return {**plain, "sha256": _hash_of(plain)}
 
@@ -129,12 +129,10 @@ def _hash_of(values: Mapping[str, Any]) -> str:
 
 
 def _plain(values: Values) -> Any:
-    """Values as JSON gives them back."""
     return json.loads(json.dumps(values))
 
 
 def _opened(content: bytes) -> Values:
-    """Parse a certificate and check its form and its own hash."""
     try:
         values = json.loads(content)
         text = certificate_bytes(values)
@@ -198,11 +196,10 @@ def _matching_logs(stated: Sequence[Mapping[str, Any]], found: Sequence[tuple[st
 def _compute(
     paths: Sequence[Path],
     logs: Mapping[str, bytes],
-    settings: tuple[str, float, float | None, int],
+    settings: tuple[str, float, float, int],
     keep_duplicates: bool,
     columns: Mapping[str, str],
 ) -> Values:
-    """Compute all parts of a certificate from files and logs."""
     name, target, confidence, seed = settings
     files = [{"name": path.name, "sha256": hashlib.sha256(read_regular(path)).hexdigest()} for path in paths]
     records = read_records(*paths, **columns)
@@ -210,7 +207,8 @@ def _compute(
     entries = {judge: lines for judge, lines in entries.items() if lines}
     if not entries:
         raise InputError(f"there are no answers for {paths[0]} yet; run corank screen {paths[0]} first.")
-    unique = _unique(records, entries, keep_duplicates)
+    everyone = [entry for lines in entries.values() for entry in lines]
+    unique = unique_records(records, None if keep_duplicates else find_duplicates(records), everyone)
     judges = {judge: ScreeningAnswers(unique, lines) for judge, lines in entries.items()}
     team = combine(judges) if len(judges) > 1 else next(iter(judges.values()))
     n = len(unique.unique)
@@ -235,23 +233,11 @@ def _compute(
         "reading": {
             "read": len(team.relevant), "found": team.n_found, "unread": n - len(team.relevant),
             "known_beforehand": len(team.beforehand), "ranked": len(team.ranked), "finds": list(team.finds),
-            "last_answer": max((entry.time for lines in entries.values() for entry in lines), default=""),
+            "last_answer": max((entry.time for entry in everyone), default=""),
         },
         "sample": sample,
-        "result": _result(rule, team, n, sample),
+        "result": {**_result(rule, team, n, sample), "in_conflict": len(find_conflicts(judges))},
     }  # fmt: skip
-
-
-def _unique(records: Records, entries: Mapping[str, list[ScreeningEntry]], keep_duplicates: bool) -> UniqueRecords:
-    """The records to judge: duplicates as one, less those that a judge has separated."""
-    single = UniqueRecords(records)
-    if keep_duplicates:
-        return single
-    groups = find_duplicates(single.everything)
-    distinct = [entry for lines in entries.values() for entry in lines if entry.action == "distinct"]
-    pairs = {(single.find(entry.id), single.find(entry.of)) for entry in distinct}
-    separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
-    return UniqueRecords(single.everything, groups.without(separate) if separate else groups)
 
 
 def _sample(
@@ -276,7 +262,7 @@ def _sample(
         "ids": [ids[number] for number in sample.drawn[: len(labels)]], "relevant": [int(label) for label in labels],
         "tests": [{"size": size, "error": sample.plan.error(look)} for look, size in enumerate(looks)],
         "proved_at": sample.plan.proved_at(labels),
-        "bound": round(sample.plan.bound(labels), 6),
+        "bound": round(sample.plan.bound(labels), 6), "elusion": sample.elusion(),
     }  # fmt: skip
 
 
@@ -330,32 +316,33 @@ def _require_times(judge: str, lines: Sequence[ScreeningEntry]) -> None:
 
 
 def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values | None) -> Values:
-    """What the rule states."""
+    """What the rule states, and under which assumptions."""
     unread = n - len(team.relevant)
-    finds, read = team.finds, len(team.ranked)
+    finds, read, assumes = team.finds, len(team.ranked), rule.assumes
     p = p_by_betting(finds, read, rule.n, team.n_known, rule.target)
     probability = rule.rates.probability(finds, read, team.n_known, rule.target)
-    bound = None
+    bound: float | None = None
     if not unread:
-        evidence, bound, reached = "proved", 1.0, True
-        says = "Proved: every record was read, so every relevant record is found."
+        evidence, bound, reached, assumes = "proved", 1.0, True, "Every answer is right."
+        says = "Proved: every record to judge was read, so every relevant one is found."
     elif rule.needs_sample:
         reached = sample is not None and sample["proved_at"] is not None
-        evidence = rule.evidence if sample is not None else "none"
+        evidence = rule.evidence if sample is not None and sample["tests"] else "none"
         bound = sample["bound"] if sample is not None else None
-        says = "No proof: no random sample was read."
-        if sample is not None:
+        says = "No proof: no random sample was read as far as its first test."
+        if sample is not None and sample["tests"]:
             says = proof_sentence(sample["bound"], unread, rule.confidence)
     else:
-        evidence = rule.evidence
         since, advice = advice_sentence(rule, finds, read, team.n_known, before=len(team.relevant) - read)
         reached = since is not None
+        evidence = rule.evidence if reached else "none"
         verb = "Tested under the assumption below" if evidence == "tested" else "Estimated, not proved"
+        claim = f"{verb}: at least {percent(rule.target)} of the relevant records are found. {advice}"
         not_yet = f"The rule '{rule.name}' does not advise to stop: {rule.reason(finds, read, team.n_known)}."
-        says = f"{verb}: {percent(rule.target)} recall. {advice if reached else not_yet}"
+        says = claim if reached else f"Nothing is stated about the recall. {not_yet}"
     return {
         "reached": reached, "evidence": evidence, "bound": bound, "p_missed": round(p, 6),
-        "probability_by_model": round(probability, 6), "statement": says,
+        "probability_by_model": round(probability, 6), "assumes": assumes, "statement": says,
     }  # fmt: skip
 
 
@@ -370,7 +357,8 @@ def _confirmed(given: Mapping[str, Any]) -> tuple[str, ...]:
     if sample and given["format"] == FORMAT:  # that of format 1 is not computed anew
         lines.append(
             f"The {len(sample['ids'])} records of the random sample are the first of the order that seed "
-            f"{sample['seed']} draws from {sample['drawn_from']:,} unread records, and were answered after the reading."
+            f"{sample['seed']} draws from {sample['drawn_from']:,} unread records, and were answered after the "
+            "reading, by the times in the logs."
         )
     if given["format"] != FORMAT:
         old = (
@@ -378,8 +366,8 @@ def _confirmed(given: Mapping[str, Any]) -> tuple[str, ...]:
             f"by the rule {given['rule']['name']!r} was not computed anew: certify again to have one that is."
         )
         return (*lines, old, NOT_PROVED)
-    confirmed = f"Confirmed. {given['result']['statement']}"
-    return (*lines, confirmed, f"Assumed: {given['rule']['assumes']}", NOT_PROVED)
+    confirmed = f"Computed anew, with the same result. {given['result']['statement']}"
+    return (*lines, confirmed, f"Assumed: {given['result']['assumes']}", NOT_PROVED)
 
 
 def _differences(stated: Any, found: Any, where: str = "") -> list[tuple[str, Any, Any]]:

@@ -66,11 +66,11 @@ class ExportCounts:
     """What an export holds."""
 
     n_records: int  # number of records in the file
-    # n_included, n_excluded, n_conflicts, n_unread: number of works of each kind; with `all_copies`, of records,
-    # duplicates with the answer of their group
-    n_included: int
-    n_excluded: int
-    n_conflicts: int
+    # n_relevant, n_not, n_disagreed, n_unread: number of works of each kind; with `all_copies`, of records, duplicates
+    # with the answer of their group
+    n_relevant: int
+    n_not: int
+    n_disagreed: int
     n_unread: int
     n_duplicates: int  # number of duplicates among all records
     changes: tuple[str, ...] = ()  # what the format could not hold, one sentence each

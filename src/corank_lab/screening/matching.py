@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,8 +139,7 @@ class UniqueRecords:
         for names in (FAMILY_COLUMNS, THREAD_COLUMNS):
             groups: dict[str, list[int]] = {}
             for number, fields in enumerate(self.unique.fields):
-                named = {" ".join(re.split(r"[\W_]+", column.lower())): column for column in fields}
-                column = next((named[name] for name in names if name in named), None)
+                column = _first_column(tuple(fields), names)
                 if column is not None and (value := " ".join(fields[column]).strip()):
                     groups.setdefault(value, []).append(number)
             result.append({number: members for members in groups.values() if len(members) > 1 for number in members})
@@ -152,8 +151,8 @@ class UniqueRecords:
 
     def _is_same(self, number: int, keys: Iterable[str]) -> bool:
         """Whether a record shares its fingerprint with an answer; a DOI may be that of a whole supplement."""
-        own = {key for key in self.everything.keys[number] if key.startswith("title:")}
-        return not own.isdisjoint(keys)
+        fingerprints = {key for key in self.everything.keys[number] if key.startswith("title:")}
+        return not fingerprints.isdisjoint(keys)
 
     def _find_old(self, id: str) -> int | None:
         """Find the record of an answer that has only an id: given in the file, or the place in a file without ids."""
@@ -162,3 +161,10 @@ class UniqueRecords:
             return result
         place = int(id) - 1
         return place if 0 <= place < len(self.everything) and not self.everything.details[place].given_id else None
+
+
+@lru_cache(maxsize=1000)
+def _first_column(columns: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+    """Return the column with the first of some names, in any spelling."""
+    named = {" ".join(re.split(r"[\W_]+", column.lower())): column for column in columns}
+    return next((named[name] for name in names if name in named), None)

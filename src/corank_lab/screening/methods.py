@@ -17,10 +17,10 @@ from corank.metrics import cohen_kappa
 from corank.tables import ReportTable
 from corank_lab.screening.answers import Judges, find_conflicts, independent
 from corank_lab.screening.prisma import NO_REASON, PrismaCounts
-from corank_lab.screening.stopping.rules import StoppingRule
+from corank_lab.screening.stopping.rules import StoppingRule, accepted_error
 from corank_lab.screening.stopping.urns import require_richness
 
-MANY = 8
+MAX_REASONS = 8
 """Number of reasons that the paragraph lists; more are counted together."""
 
 EVIDENCE = {
@@ -92,14 +92,18 @@ def protocol_paragraph(n: int, files: Mapping[str, str], rule: StoppingRule, see
     listed = "; ".join(f"{name} (SHA-256 {sha256})" for name, sha256 in files.items())
     first = " First, {} random records are read, to estimate how many are relevant." if richness else ""
     first = first.format(require_richness(richness, n))
-    error = 1 - rule.confidence
+    sample = (
+        " When its model expects that the target is reached, random unread records are read in the order of the seed "
+        "until an exact test proves the target; its looks share the error: a half, a quarter, and so on."
+    )
     return (
         f"{_n(n, 'record')} of {listed} will be screened by title and abstract with corank, version {__version__}, "
         f"random seed {seed}.{first} The records that a model finds most likely relevant are read first; it learns "
         f"from every answer. Reading stops when the rule '{rule.name}' advises it, which aims at a recall of "
-        f"{rule.target:g} with an accepted error of {error:.3g} (1 in {1 / error:.3g}). Kind of evidence: "
-        f"{rule.evidence}. The rule assumes: {rule.assumes} Files, rule, target, error and seed will not be changed "
-        "once the first record is read; a certificate will state them with hashes of all answers."
+        f"{rule.target:g} with an accepted error of {accepted_error(rule.confidence)}, over many screenings. Kind of "
+        f"evidence: {rule.evidence}.{sample if rule.needs_sample else ''} The rule assumes: {rule.assumes} Files, "
+        "rule, target, error and seed will not be changed once the first record is read; a certificate will state them "
+        "with hashes of all answers."
     )
 
 
@@ -209,8 +213,8 @@ def _result(facts: ScreeningFacts) -> str:
     counts = facts.counts
     if not counts.screened:
         return "No record was screened yet."
-    shown = list(counts.excluded[:MANY])
-    rest = counts.excluded[MANY:]
+    shown = list(counts.excluded[:MAX_REASONS])
+    rest = counts.excluded[MAX_REASONS:]
     shown += [(f"{len(rest)} further reasons", sum(n for _, n in rest))] if rest else []
     reasons = "; ".join(f"{reason}: {n}" for reason, n in shown)
     why = f" ({reasons})" if counts.excluded and [reason for reason, _ in counts.excluded] != [NO_REASON] else ""

@@ -75,12 +75,12 @@ class ScreeningModel:
     def _judged_kernel(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         assert self._kernel is not None
         assert self.views.kernel is not None
-        kept = 0
-        for kept, (old, new) in enumerate(zip(self._rows, rows, strict=False), 1):
+        n_same = 0
+        for n_same, (old, new) in enumerate(zip(self._rows, rows, strict=False), 1):
             if old != new:
-                kept -= 1
+                n_same -= 1
                 break
-        for row in range(kept, len(rows)):
+        for row in range(n_same, len(rows)):
             similar = self.views.kernel[rows[row], rows[: row + 1]]
             self._kernel[row, : row + 1] = similar
             self._kernel[: row + 1, row] = similar

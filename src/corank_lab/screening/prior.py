@@ -10,17 +10,25 @@ do not bear it out. Until the first find, every third record is the one with the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError, suggest_names
-from corank_lab.records.records import Records
+from corank_lab.records.records import Records, records_from_json, records_to_json
 from corank_lab.screening.views import Views
 
-TRUST, SPREAD = 0.25, 0.5
+if TYPE_CHECKING:
+    from corank_lab.database.database import Database, Project
+
+REVIEWS = "prior/reviews.json"
+"""Name under which a project keeps the judged records of old reviews."""
+
+TRUST, SPREAD = 0.1, 0.5
 """Mean and standard deviation of the normal prior of β, per standard deviation of a source."""
 SLOPE, SLOPE_SPREAD, MIN_SLOPE = 1.5, 2.0, 0.3
 """The same of b, and its smallest value."""
@@ -36,15 +44,10 @@ Scorer = Callable[[NDArray[np.intp], NDArray[np.bool_]], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """
-    Sources of prior knowledge; each may be absent.
+    """Sources of prior knowledge; each may be absent."""
 
-    reviews: Records of old reviews, of which those with labels are used.
-    column: Name of a column with the probability that a record is relevant, from 0 to 1 or in percent.
-    """
-
-    reviews: Records | None = None
-    column: str = ""
+    reviews: Records | None = None  # old reviews, of which the records with labels are used
+    column: str = ""  # name of a column with the probability of relevance, from 0 to 1 or in percent
 
     def columns(self, records: Records, views: Views, criteria: str = "") -> Floats:
         """Return the standardised scores of the records, one column for each source that is given."""
@@ -59,10 +62,50 @@ class Prior:
         return np.column_stack(columns) if columns else np.empty((len(records), 0))
 
 
-def review_scores(reviews: Records, views: Views) -> Floats:
-    """Score records by a model of their words that was fitted on old reviews."""
-    from corank_lab.screening.model import PENALTY, solve, weights
+def keep_prior(
+    store: Database, project: Project, records: Records, reviews: Records | None, column: str | None
+) -> dict[str, Any]:
+    """
+    Keep sources of prior knowledge in a project, and return its settings that describe them; None changes nothing.
 
+    Raise `InputError` if a source cannot be used with the records of the project.
+    """
+    settings: dict[str, Any] = {}
+    if column is not None:
+        settings["probability"] = column
+        if column:
+            column_scores(records, column)
+    if reviews is not None:
+        rows, target = judged_rows(reviews)
+        judged = [int(row) for row in rows]
+        kept = Records(
+            [reviews.ids[row] for row in judged], [reviews.titles[row] for row in judged],
+            [reviews.abstracts[row] for row in judged], labels=reviews.labels[rows],
+        )  # fmt: skip
+        content = json.dumps(records_to_json(kept)).encode()
+        store.add_files(project.id, {REVIEWS: ("application/json", content)})
+        names = ", ".join(source.name for source in reviews.sources) or "records"
+        hashes = " ".join(source.sha256[:8] for source in reviews.sources)
+        settings["prior"] = f"{names}: {len(judged)} judged records, {int((target > 0).sum())} relevant ({hashes})"
+    return settings
+
+
+def kept_prior(store: Database, project: Project, records: Records) -> tuple[Prior, str]:
+    """Return the sources that a project keeps, and a sentence if the records lack the column of probabilities."""
+    column, reviews, remark = str(project.settings.get("probability", "")), None, ""
+    if project.settings.get("prior"):
+        kept = store.file(project.id, REVIEWS)
+        reviews = None if kept is None else records_from_json(json.loads(kept[1]))
+    if column:
+        try:
+            column_scores(records, column)
+        except InputError as error:
+            column, remark = "", f"The probabilities are not used: {error}"
+    return Prior(reviews, column), remark
+
+
+def judged_rows(reviews: Records) -> tuple[NDArray[np.intp], Floats]:
+    """Return the rows of the judged records of old reviews, and their labels as 1 and -1; both kinds are needed."""
     rows = np.flatnonzero(~np.isnan(reviews.labels))
     target = np.where(reviews.labels[rows] == 1, 1.0, -1.0)
     if not ((target > 0).any() and (target < 0).any()):
@@ -71,6 +114,14 @@ def review_scores(reviews: Records, views: Views) -> Floats:
             f"the old reviews have {n_relevant} relevant and {len(target) - n_relevant} irrelevant records; pass "
             "records with labels of both kinds, in a column such as included."
         )
+    return rows, target
+
+
+def review_scores(reviews: Records, views: Views) -> Floats:
+    """Score records by a model of their words that was fitted on old reviews."""
+    from corank_lab.screening.model import PENALTY, solve, weights
+
+    rows, target = judged_rows(reviews)
     old = views.vocabulary.rows([f"{reviews.titles[row]} {reviews.abstracts[row]}" for row in rows.tolist()])
     a = solve(lambda x: old @ (old.T @ x) + x.sum(), PENALTY / weights(target), target, np.zeros(len(rows)))
     return views.text_times(old.T @ a).astype(np.float64)
@@ -100,6 +151,18 @@ def column_scores(records: Records, column: str) -> Floats:
     return np.asarray(np.where(np.isnan(odds), np.nanmean(odds), odds))
 
 
+def probability_columns(records: Records, n: int = 200) -> list[str]:
+    """Return the columns that hold probabilities in the first records."""
+    first, result = records.take(range(min(n, len(records)))), []
+    for name in dict.fromkeys(name for fields in first.fields for name in fields):
+        try:
+            scores = column_scores(first, name)
+        except InputError:
+            continue
+        result += [name] if np.ptp(scores) > 1e-9 else []
+    return result
+
+
 def standardised(scores: NDArray[np.floating]) -> Floats:
     """Return scores with mean 0 and standard deviation 1; 0 if all are equal."""
     return np.asarray((scores - scores.mean()) / (scores.std() or 1.0), dtype=np.float64)
@@ -115,7 +178,6 @@ class SourceWeights:
     def ordered(
         self, scores: NDArray[np.floating], judged: Sequence[int], relevant: Sequence[bool], scorer: Scorer
     ) -> Floats:
-        """Add the weighted sources to the scores of the model."""
         size = int(GROWTH ** np.floor(np.log(len(judged)) / np.log(GROWTH) + 1e-9))
         key = tuple(judged[:size]), tuple(relevant[:size])
         if self._last is None or self._last[:2] != key:

@@ -40,28 +40,23 @@ class PrismaCounts:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """All numbers, none of which is negative."""
         single = (self.duplicates_found, self.duplicates_marked, self.included, self.conflicts, self.unread)
         return (*single, *(n for _, n in (*self.identified, *self.excluded)))
 
     @property
     def n_identified(self) -> int:
-        """Number of records of all sources."""
         return sum(n for _, n in self.identified)
 
     @property
     def n_duplicates(self) -> int:
-        """Number of duplicates."""
         return self.duplicates_found + self.duplicates_marked
 
     @property
     def unique(self) -> int:
-        """Number of records without duplicates."""
         return self.n_identified - self.n_duplicates
 
     @property
     def n_excluded(self) -> int:
-        """Number of excluded records."""
         return sum(n for _, n in self.excluded)
 
     @property
@@ -71,11 +66,9 @@ class PrismaCounts:
 
     @property
     def why_unread(self) -> str:
-        """Why records were not screened, in words."""
         return self.stopped_by or "screening not finished"
 
     def table(self) -> ReportTable:
-        """Return the numbers as a table."""
         rows: list[tuple[str, str, int]] = [
             ("Identification", f"Records identified from {name}", n) for name, n in self.identified
         ]
@@ -102,12 +95,10 @@ def prisma_counts(
     groups: DuplicateGroups | None = None,
     *,
     stopped_by: str = "",
-    sources: Mapping[str, str] | None = None,
 ) -> PrismaCounts:
     """Count the records of a screening."""
-    names = [(sources or {}).get(detail.source, detail.source) or "other sources" for detail in records.details]
-    listed = [(sources or {}).get(entry.name, entry.name) for entry in records.sources]
-    identified = {name: 0 for name in listed if name in names} | Counter(names)
+    names = Counter(detail.source or "other sources" for detail in records.details)
+    identified = {entry.name: 0 for entry in records.sources if entry.name in names} | names
     chosen = list(range(len(records))) if groups is None else list(groups.representatives)
     answers = spread(len(records), settled, groups)
     status = Counter(answers[number].status for number in chosen)
@@ -169,7 +160,6 @@ class FlowBox:
 
     @property
     def height(self) -> int:
-        """Height in pixels."""
         return LINE * len(self.lines) + 2 * PAD
 
 
@@ -183,7 +173,6 @@ class FlowRow:
 
     @property
     def height(self) -> int:
-        """Height in pixels."""
         return max(self.main.height, sum(box.height for box in self.asides) + PAD * max(len(self.asides) - 1, 0))
 
 
@@ -217,18 +206,8 @@ def flow_diagram(counts: PrismaCounts, *, title: str = "PRISMA 2020 flow diagram
 
 
 def describe(counts: PrismaCounts) -> str:
-    """Return the numbers in sentences, for readers who do not see the diagram."""
-    sources = ", ".join(f"{name} {n}" for name, n in counts.identified)
-    sentences = [
-        f"{counts.n_identified} records were identified ({sources}).",
-        f"{counts.n_duplicates} duplicates were removed; {counts.unique} records are left.",
-        f"{counts.unread} records were not screened: {counts.why_unread}." if counts.unread else "",
-        f"{counts.screened} records were screened and {counts.n_excluded} excluded"
-        + (f" ({', '.join(f'{reason} {n}' for reason, n in counts.excluded)})." if counts.excluded else "."),
-        f"Judges disagree on {counts.conflicts} records." if counts.conflicts else "",
-        f"{counts.included} records are included, to be sought for full text.",
-    ]
-    return " ".join(filter(None, sentences))
+    """Return the numbers in words, for readers who do not see the diagram."""
+    return "; ".join(f"{records}: {n}" for _, records, n in counts.table().rows) + "."
 
 
 def _rows(counts: PrismaCounts) -> list[FlowRow]:
@@ -263,7 +242,6 @@ def _box(head: tuple[str, int], details: Sequence[tuple[str, int | None]] = (), 
 
 
 def _few(entries: Sequence[tuple[str, int]], what: str) -> Sequence[tuple[str, int | None]]:
-    """Return the entries of a box; the last ones are counted together if there are many."""
     if len(entries) <= MAX_ENTRIES:
         return list(entries)
     rest = entries[MAX_ENTRIES - 1 :]
@@ -318,7 +296,6 @@ def _stage(name: str, top: int, bottom: int) -> Iterator[str]:
 
 
 def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
-    """Return a straight arrow, or one with a bend in the middle."""
     if x1 == x2:
         head = f"{x2 - 5},{y2 - 8} {x2 + 5},{y2 - 8} {x2},{y2}"
         return f'<path class="arrow" d="M{x1} {y1}V{y2 - 7}"/><polygon class="head" points="{head}"/>'
@@ -328,30 +305,20 @@ def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _wrap(text: str, n: int | None, indent: int, bold: float = 1.0) -> list[str]:
-    """Return a text and its number as lines that fit into a box; the number is never cut."""
     space = (BOX - 2 * PAD - indent) / bold
-    number = [] if n is None else [f"(n = {n})"]
-    words = [*(piece for word in printable(text).split() for piece in _pieces(word, space)), *number]
+    number = [] if n is None else [f"(n = {n})"]  # it is never cut
     lines = [""]
-    for word in words:
-        longer = f"{lines[-1]} {word}".strip()
-        if _length(longer) <= space:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    if len(lines) > MAX_LINES:
-        lines = [*lines[: MAX_LINES - 1], " ".join(["\u2026", *number])]
-    return lines
-
-
-def _pieces(word: str, space: float) -> list[str]:
-    """Return a word that is wider than a line in pieces."""
-    pieces = [""]
-    for letter in word:
-        if _length(pieces[-1] + letter) > space:
-            pieces.append("")
-        pieces[-1] += letter
-    return pieces
+    for word in [*printable(text).split(), *number]:
+        if _length(f"{lines[-1]} {word}".strip()) <= space:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+            continue
+        lines.append("")
+        for letter in word:  # a word that is wider than a line goes on in the next one
+            if _length(lines[-1] + letter) > space:
+                lines.append("")
+            lines[-1] += letter
+    lines = lines[1:] if len(lines) > 1 and not lines[0] else lines
+    return lines if len(lines) <= MAX_LINES else [*lines[: MAX_LINES - 1], " ".join(["\u2026", *number])]
 
 
 def _length(text: str) -> float:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from html import escape
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from corank.comparison import page, section
+from corank.comparison import Document, PageBlock, code, collapsed, paragraph, part
 from corank.data import atomic_folder, csv_text
 from corank.errors import InputError
 from corank.tables import ReportTable
 from corank_lab.screening.answers import Judges, ScreeningAnswers, ScreeningEntry, combine, independent
-from corank_lab.screening.certificate import NOT_PROVED
+from corank_lab.screening.certificate import NOT_PROVED, certificate_bytes
 from corank_lab.screening.export import JudgeAnswer, SettledAnswer, settle
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph
@@ -100,7 +99,7 @@ def screening_facts(
     *,
     rule: str,
     target: float,
-    confidence: float | None,
+    confidence: float,
     seed: int | None = None,
     is_reached: bool | None = None,
     bound: float | None = None,
@@ -155,7 +154,7 @@ def _answer(entry: ScreeningEntry, note: str) -> JudgeAnswer:
 
 
 WORDS = {
-    "proved": "Proved",
+    "proved": "Proved, if the answers are right",
     "tested": "Tested, under an assumption about the order",
     "estimated": "Estimated by a model; this proves nothing",
     "none": "No evidence yet",
@@ -163,85 +162,71 @@ WORDS = {
 """What each kind of evidence amounts to."""
 
 
+def certificate_files(certificate: Mapping[str, Any], name: str = "certificate.json") -> dict[str, bytes]:
+    """Return a certificate as a file for `corank screen verify`, and as a page."""
+    page = certificate_page(certificate, name).encode("utf-8", "replace")
+    return {name: certificate_bytes(certificate), "certificate.html": page}
+
+
 def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
     """Return a certificate as an HTML page."""
     rule, records, reading, sample, result = (
-        certificate[part] for part in ("rule", "records", "reading", "sample", "result")
+        certificate[part_name] for part_name in ("rule", "records", "reading", "sample", "result")
     )
     files = " ".join(record["name"] for record in records["files"])
-    parts = [
-        ("result", "What is known", _lead(result, rule), _pairs({
-            "Evidence": WORDS[result["evidence"]],
-            "Assumed": rule["assumes"],
-            "Rule, target, confidence": f"{rule['name']}, {rule['target']:g}, {rule['confidence']:g}",
-            "Proved lower bound of the recall": "none" if result["bound"] is None else f"{result['bound']:.4f}",
-            "Probability of the target by the model": f"{result['probability_by_model']:.4f}",
-            "p of a missed target, sequential test": f"{result['p_missed']:.4f}",
-        })),
-        ("reading", "What was read", _pairs({
-            "Records": f"{records['n']:,}, {records['to_judge']:,} of them to judge",
-            "Read": f"{reading['read']:,}, {reading['known_beforehand']:,} of them known beforehand",
-            "Relevant": f"{reading['found']:,}",
-            "Unread": f"{reading['unread']:,}",
-            "Last answer": reading["last_answer"] or "no time in the log",
-            "Software": certificate["software"],
-        })),
-        ("sample", "The random sample", _sample(sample) if sample else ""),
-        ("files", "Files", _hashes(certificate)),
-        ("verify", "Verify it", f"<pre>corank screen verify {escape(name)} {escape(files)} --answers FOLDER</pre>"
-         "<p>The command computes everything on this page anew from records and logs, and names what differs.</p>"),
-        ("limits", "What is not proved", f"<p>{escape(NOT_PROVED)}</p>"),
-    ]  # fmt: skip
-    body = "\n".join(section(anchor, title, *blocks) for anchor, title, *blocks in parts)
-    links = [(anchor, title) for anchor, title, *blocks in parts if any(blocks)]
-    return page("Certificate of a screening", body, links)
-
-
-def _lead(result: Mapping[str, Any], rule: Mapping[str, Any]) -> str:
     missed = "" if result["reached"] else f" The target of {rule['target']:g} is not reached by this rule."
-    return f'<p class="verdict">{escape(result["statement"])}{escape(missed)}</p>'
+    verify = "The command computes everything on this page anew from records and logs, and names what differs."
+    blocks = [
+        part("result", "What is known", [paragraph(result["statement"] + missed, "verdict"), _pairs([
+            ("Evidence", WORDS[result["evidence"]]),
+            ("Assumed", result["assumes"]),
+            ("Rule, target, confidence", f"{rule['name']}, {rule['target']:g}, {rule['confidence']:g}"),
+            ("Proved lower bound of the recall", "none" if result["bound"] is None else f"{result['bound']:.4f}"),
+            ("Probability of the target by the model", f"{result['probability_by_model']:.4f}"),
+            ("p-value of a missed target by the sequential test", f"{result['p_missed']:.4f}"),
+        ])]),
+        part("reading", "What was read", [_pairs([
+            ("Records", f"{records['n']:,}, {records['to_judge']:,} of them to judge"),
+            ("Joined as duplicates, not read", f"{records['n'] - records['to_judge']:,}"),
+            ("Read", f"{reading['read']:,}, {reading['known_beforehand']:,} of them known beforehand"),
+            ("Relevant", f"{reading['found']:,}, {result['in_conflict']:,} of them not settled between judges"),
+            ("Unread", f"{reading['unread']:,}"),
+            ("Last answer", reading["last_answer"] or "no time in the log"),
+            ("Software", certificate["software"]),
+        ])]),
+        *([part("sample", "The random sample", _sample(sample))] if sample else []),
+        part("files", "Files", [_hashes(certificate)]),
+        part("verify", "Verify it", [
+            code(f"corank screen verify {name} {files} --answers FOLDER"), paragraph(verify),
+        ]),
+        part("limits", "What is not proved", [paragraph(NOT_PROVED)]),
+    ]  # fmt: skip
+    return Document("Certificate of a screening", blocks).html()
 
 
-def _pairs(values: Mapping[str, str]) -> str:
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in values.items()
-    )
-    return f'<div class="wide"><table><tbody>{rows}</tbody></table></div>'
+def _pairs(pairs: Sequence[tuple[str, str]]) -> ReportTable:
+    return ReportTable("", ("figure", "value"), tuple(pairs))
 
 
-def _sample(sample: Mapping[str, Any]) -> str:
-    pairs = zip(sample["ids"], sample["relevant"], strict=True)
+def _sample(sample: Mapping[str, Any]) -> list[PageBlock]:
     answers = ("not relevant", "relevant")
-    rows = "".join(
-        f'<tr><th scope="row">{place}</th><td>{escape(name)}</td><td>{answers[bool(hit)]}</td></tr>'
-        for place, (name, hit) in enumerate(pairs, 1)
-    )
+    draws = enumerate(zip(sample["ids"], sample["relevant"], strict=True), 1)
+    rows = tuple((str(draw), name, answers[bool(hit)]) for draw, (name, hit) in draws)
     tests = "; ".join(f"{item['size']} draws at error {item['error']:.4g}" for item in sample["tests"]) or "none yet"
-    facts = _pairs({
-        "Drawn from": f"{sample['drawn_from']:,} unread records, by seed {sample['seed']}",
-        "Read": f"{len(sample['ids']):,}, {sum(sample['relevant'])} of them relevant",
-        "Relevant records found before": f"{sample['found_before']:,}",
-        "Tests": tests,
-    })  # fmt: skip
-    head = '<tr><th scope="col">draw</th><th scope="col">record</th><th scope="col">answer</th></tr>'
-    table = f'<div class="wide"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
-    return f"{facts}<details><summary>All draws in their order</summary>{table}</details>"
+    about = _pairs([
+        ("Drawn from", f"{sample['drawn_from']:,} unread records, by seed {sample['seed']}"),
+        ("Read", f"{len(sample['ids']):,}, {sum(sample['relevant'])} of them relevant"),
+        ("Relevant records found before", f"{sample['found_before']:,}"),
+        ("Tests", tests),
+        ("Elusion", sample["elusion"].removeprefix("Elusion: ")),
+    ])  # fmt: skip
+    return [about, collapsed("All draws in their order", ReportTable("Draws", ("draw", "record", "answer"), rows))]
 
 
-def _hashes(certificate: Mapping[str, Any]) -> str:
-    files = [(item["name"], "records", item["sha256"]) for item in certificate["records"]["files"]]
-    files += [
+def _hashes(certificate: Mapping[str, Any]) -> ReportTable:
+    rows = [(item["name"], "records", item["sha256"]) for item in certificate["records"]["files"]]
+    rows += [
         (f"{item['judge']}.jsonl", f"log, {item['lines']} lines", item["sha256"]) for item in certificate["answers"]
     ]
-    files.append(("this certificate", "without this hash", certificate["sha256"]))
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("file", "content", "SHA-256"))
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(what)}</td><td><code>{_breakable(value)}</code></td></tr>'
-        for name, what, value in files
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-
-
-def _breakable(value: str) -> str:
-    """A hash in groups of sixteen digits, between which a line may end."""
-    return "<wbr>".join(escape(value[i : i + 16]) for i in range(0, len(value), 16))
+    rows.append(("this certificate", "without this hash", certificate["sha256"]))
+    return ReportTable("Hashes", ("file", "content", "SHA-256"), tuple(rows))

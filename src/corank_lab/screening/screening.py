@@ -19,11 +19,11 @@ from corank.errors import InputError
 from corank.parameters import is_integer
 from corank_lab.database.database import ANY_NUMBER, ClaimableItem
 from corank_lab.records.records import Records
-from corank_lab.screening.answers import ScreeningEntry, prior_entries
+from corank_lab.screening.answers import BEFOREHAND, ScreeningEntry, prior_entries
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel, choose_first
 from corank_lab.screening.prior import Prior
-from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
+from corank_lab.screening.stopping import DEFAULT_CONFIDENCE, DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress, advice_sentence
 from corank_lab.screening.stopping.urns import RandomSample, draw_order, require_richness, richness_sentence
 from corank_lab.screening.team import OpenRecord, ScreeningJournal, TeamAnswers
@@ -55,7 +55,7 @@ class Screening(TeamAnswers):
     readers: Number of judges who read a record of that share; all by default.
     rule: When reading may stop: a name in `corank_lab.screening.STOPPING_RULES`.
     target: Recall to reach.
-    confidence: Required probability that the target is reached; that of the rule by default.
+    confidence: Required probability that the target is reached.
     richness: Number of random records to read before all others, which estimate the share of relevant records.
     random_state: Random seed.
     views: Views of the same records, made before; else `prepare` makes them.
@@ -83,7 +83,7 @@ class Screening(TeamAnswers):
         readers: int = ANY_NUMBER,
         rule: str = DEFAULT_RULE,
         target: float = 0.95,
-        confidence: float | None = None,
+        confidence: float = DEFAULT_CONFIDENCE,
         richness: int = 0,
         random_state: int = 0,
         views: Views | None = None,
@@ -152,7 +152,6 @@ class Screening(TeamAnswers):
         self._hear()
 
     def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
-        """Put a record aside until no other is left."""
         self._require_open(record)
         self._record(self._entry("later", record, tags=tuple(tags)))
 
@@ -178,7 +177,6 @@ class Screening(TeamAnswers):
         self._record(*(ScreeningEntry("distinct", first, of=other) for other in others))
 
     def note(self, record: int, text: str) -> None:
-        """Attach a note to a record."""
         self._require(record)
         super().note(record, text)
 
@@ -207,13 +205,10 @@ class Screening(TeamAnswers):
             self._prefetched = (record, fitted)
 
     def progress(self) -> ScreeningProgress:
-        """Return the state of the screening."""
-        team, advice = self.team, self.plan_advice()()
-        estimate = advice.figures.estimate if advice.figures is not None else None
+        team = self.team
         return ScreeningProgress(
-            len(self.records), len(team.relevant), team.n_found, estimate, advice.may_stop, advice.to_sample,
-            advice.evidence, len(self._mine.later), self._n_elsewhere(), advice.lines, advice.advised_since,
-            advice.sentence,
+            **vars(self.plan_advice()()), n=len(self.records), read=len(team.relevant), found=team.n_found,
+            aside=len(self._mine.later), elsewhere=self._n_elsewhere(),
         )  # fmt: skip
 
     @property
@@ -228,7 +223,6 @@ class Screening(TeamAnswers):
 
     @property
     def unread(self) -> int:
-        """Number of records without an answer."""
         return len(self.records) - len(self._mine.relevant)
 
     @property
@@ -273,7 +267,6 @@ class Screening(TeamAnswers):
         return [OpenRecord(number, int(self._needed[number] - self._n_read[number])) for number in chosen[:most]]
 
     def why(self, number: int, judge: str | None = None) -> ScreeningEntry:
-        """Return an entry without an action that says why a record is shown: by what, rank and score."""
         if number in self._richness_records:
             return ScreeningEntry("", by="richness")
         sample = self._sample()
@@ -291,12 +284,22 @@ class Screening(TeamAnswers):
         return dict.fromkeys(draw_order(len(self.records), (), self._seed)[: self._n_richness])
 
     def richness(self) -> str:
-        """Return a sentence on the share of relevant records, by the answered ones of the random sample."""
-        answers = [self.team.relevant[i] for i, way in self.team.chosen_by.items() if way == "richness"]
-        return richness_sentence(len(self.records), len(answers), sum(answers)) if answers else ""
+        """
+        Return a sentence on the share of relevant records, by the first random sample.
+
+        Only a sample without gaps is random: a record that was put aside ends it, and the share is stated when all of
+        the sample is answered.
+        """
+        team = self.team
+        if "richness" not in team.chosen_by.values():
+            return ""
+        drawn = draw_order(len(self.records), (), self._seed)
+        size = next((i for i, number in enumerate(drawn) if team.chosen_by.get(number) not in BEFOREHAND), len(drawn))
+        if size < self._n_richness:
+            return f"Richness: {size} of {self._n_richness} random records are read."
+        return richness_sentence(len(drawn), size, sum(team.relevant[number] for number in drawn[:size]))
 
     def prepare(self) -> None:
-        """Make the views that the model needs."""
         if self.views is None:
             self.views = make_views(self.unique.linked())
 
@@ -319,7 +322,6 @@ class Screening(TeamAnswers):
         return self._sources[1]
 
     def install(self, scores: NDArray[np.float32] | None) -> None:
-        """Use new scores."""
         self._scores = scores
 
     @property
@@ -332,7 +334,7 @@ class Screening(TeamAnswers):
             holds = n_now == len(self.records)
         if holds:
             return self._advice
-        return replace(self._advice, may_stop=False, evidence=None, advised_since=None, sentence="")
+        return replace(self._advice, may_stop=False, evidence=None, advised_since=None, advice="")
 
     @advice.setter
     def advice(self, advice: ScreeningAdvice) -> None:
@@ -372,7 +374,6 @@ class Screening(TeamAnswers):
         return compute
 
     def _entry(self, action: str, record: int, **values: Any) -> ScreeningEntry:
-        """Make an entry that says why the record was shown."""
         if self._shown is not None and self._shown[0] == record:
             why = self._shown[1]
         else:

@@ -16,33 +16,23 @@ from corank_lab.records.records import Records
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.prior import Prior
 from corank_lab.screening.screening import Screening
-from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
+from corank_lab.screening.stopping import DEFAULT_CONFIDENCE, DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.views import Views, make_views
 
 
 @dataclass(frozen=True, eq=False)
 class ScreeningReplay:
-    """
-    One replay, which starts from one relevant and one irrelevant record; all shares leave these two out.
+    """One replay, which starts from one relevant and one irrelevant record; all shares leave these two out."""
 
-    start: Seed that chose the two records.
-    order: Numbers of the records, in the order of reading.
-    found: Which of them are relevant.
-    seconds: Time of the replay.
-    stop: Number of records read when the stopping rule stopped.
-    stop_recall: Recall at that point, including the record of the start.
-    """
-
-    start: int
-    order: NDArray[np.intp]
-    found: NDArray[np.bool_]
+    start: int  # seed that chose the two records
+    order: NDArray[np.intp]  # numbers of the records, in the order of reading
+    found: NDArray[np.bool_]  # which of them are relevant
     seconds: float
-    stop: int
-    stop_recall: float
+    stop: int  # number of records read when the stopping rule stopped
+    stop_recall: float  # recall at that point, including the record of the start
 
     @property
     def curve(self) -> NDArray[np.float64]:
-        """Recall after each record."""
         return np.asarray(np.cumsum(self.found) / self.found.sum())
 
     @property
@@ -57,7 +47,6 @@ class ScreeningReplay:
 
     @property
     def recall10(self) -> float:
-        """Recall after 10 % of the records."""
         return float(self.curve[int(np.ceil(0.1 * len(self.found))) - 1])
 
     @property
@@ -76,7 +65,6 @@ class ScreeningReplay:
         return float(wrong / (relevant * others))
 
     def at(self, recall: float) -> int:
-        """Return when a recall is reached."""
         return int(np.argmax(self.curve >= recall - 1e-12)) + 1
 
 
@@ -86,7 +74,7 @@ def simulate(
     *,
     rule: str = DEFAULT_RULE,
     target: float = 0.95,
-    confidence: float | None = None,
+    confidence: float = DEFAULT_CONFIDENCE,
     views: Views | None = None,
     topic: str = "",
     prior: Prior | None = None,

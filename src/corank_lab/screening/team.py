@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from corank_lab.database.journal import NAME, Journal, journal_paths, project_lo
 from corank_lab.records.records import Records, records_from_json, records_to_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine, find_conflicts, prior_entries
 from corank_lab.screening.matching import UniqueRecords
+
+if TYPE_CHECKING:  # it imports rapidfuzz
+    from corank_lab.records.duplicates import DuplicateGroups
 
 KNOWN = "labels of the file"
 """Name under which labels of the file count as answers on pages."""
@@ -71,13 +74,11 @@ class TeamAnswers:
         self._has_read: dict[str, NDArray[np.bool_]] = {}
 
     def begin(self) -> None:
-        """Use the project of the records, and the answers in it."""
         if self._journal is not None:
             self._journal.begin(self.unique)
             self._apply_log()
 
     def add(self, judge: str, entry: ScreeningEntry) -> int | None:
-        """Apply an entry of a judge, and return its record."""
         answers = self.answers_of(judge)
         number = answers.add(entry)
         if entry.action == "topic":
@@ -94,7 +95,6 @@ class TeamAnswers:
         return number
 
     def answers_of(self, judge: str) -> ScreeningAnswers:
-        """Return the answers of a judge."""
         if judge not in self.judges:
             self.judges[judge] = ScreeningAnswers(self.unique)
             self._team = None
@@ -102,7 +102,6 @@ class TeamAnswers:
 
     @property
     def team(self) -> ScreeningAnswers:
-        """The answers of all judges together."""
         if len(self.judges) == 1:
             return next(iter(self.judges.values()))
         if self._team is None:
@@ -116,11 +115,9 @@ class TeamAnswers:
 
     @property
     def settled(self) -> dict[int, ScreeningEntry]:
-        """Records whose conflict was settled, and how."""
         return {number: entry for answers in self.judges.values() for number, entry in answers.adjudicated.items()}
 
     def verdicts(self, record: int) -> list[JudgeVerdict]:
-        """Return what the judges answered by reading."""
         return [
             JudgeVerdict(judge, answers.current[record], answers.notes.get(record, ""))
             for judge, answers in self.judges.items()
@@ -149,11 +146,9 @@ class TeamAnswers:
         return max(int(self._needed[number] - self._n_read[number]), 0)
 
     def note(self, record: int, text: str) -> None:
-        """Attach a note to a record."""
         self._record(ScreeningEntry("note", self.records.ids[record], text=text))
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
-        """Return the answered and postponed records of the judge, the last one first."""
         return self._mine.search(search, self.entries)
 
     @property
@@ -163,7 +158,6 @@ class TeamAnswers:
 
     @property
     def notes(self) -> Mapping[int, str]:
-        """The notes of the judge by record number."""
         return self._mine.notes
 
     @property
@@ -176,7 +170,6 @@ class TeamAnswers:
         return self.answers_of(self.judge)
 
     def _record(self, *entries: ScreeningEntry) -> None:
-        """Write entries of the judge, then apply them."""
         if self._journal is None:
             for entry in entries:
                 self.add(self.judge, entry)
@@ -212,7 +205,6 @@ class TeamAnswers:
         self._team = None
 
     def _n_elsewhere(self) -> int:
-        """Number of records that nobody has read, but that others hold or have put aside."""
         if self._journal is None or not self._is_shared:
             return 0
         held = (self.unique.find(item) for item in self._journal.held_by_others())
@@ -226,7 +218,6 @@ class TeamAnswers:
         return self._has_read[judge]
 
     def _is_open(self, judge: str) -> NDArray[np.bool_]:
-        """Which records a judge may still read."""
         is_open = (self._n_read < self._needed) & ~self._read_by(judge)
         is_open[list(self.settled)] = False
         return is_open
@@ -253,11 +244,9 @@ class Adjudication(TeamAnswers):
         return sorted(left, key=lambda number: number in self._postponed)
 
     def next(self) -> int | None:
-        """Return the next record in conflict."""
         return next(iter(self.left), None)
 
     def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
-        """Settle a conflict; the answer is on the disk when this returns."""
         if record not in self.conflicts:
             raise InputError(f"record {record} is not in conflict; settle one of those that next() returns.")
         action = "relevant" if relevant else "not"
@@ -271,7 +260,6 @@ class Adjudication(TeamAnswers):
         self._postponed[record] = None
 
     def undo(self) -> int | None:
-        """Withdraw the adjudicator's last answer."""
         last = self._mine.last_adjudicated
         if last is not None:
             self._record(ScreeningEntry("undo", self.records.ids[last], "adjudication"))
@@ -279,8 +267,20 @@ class Adjudication(TeamAnswers):
 
     @property
     def entries(self) -> Mapping[int, ScreeningEntry]:
-        """The adjudicator's answers by record number."""
         return self._mine.adjudicated
+
+
+def unique_records(
+    records: Records, groups: DuplicateGroups | None, entries: Iterable[ScreeningEntry]
+) -> UniqueRecords:
+    """Return the records to judge: duplicates as one, less those that a judge has separated."""
+    distinct = [entry for entry in entries if entry.action == "distinct"]
+    if groups is None or not distinct:
+        return UniqueRecords(records, groups)
+    single = UniqueRecords(records)
+    pairs = {(single.find(entry.id), single.find(entry.of)) for entry in distinct}
+    separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
+    return UniqueRecords(records, groups.without(separate) if separate else groups)
 
 
 def label_answers(unique: UniqueRecords) -> ScreeningAnswers:
@@ -324,13 +324,11 @@ class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
             self.store.add_files(self.id, files)
 
     def find_records(self, records: Records) -> Project | None:
-        """Find the project of records."""
         self._single = UniqueRecords(records)
         return self.find(records_hash(records), records.sources[0].name if records.sources else "")
 
     @classmethod
     def hash_of(cls, payload: Any) -> str:
-        """Return a hash of the files of the records, or of ids and titles if they were not read from files."""
         return records_hash(records_from_json(payload["records"]))
 
     def shares(self, payload: Any) -> bool:

@@ -12,6 +12,7 @@ where 1 is a penalised intercept. If no record has references, the text has weig
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -93,26 +94,54 @@ class Views(RecordRows):
 def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
     """Make the views of a collection. Screenings and replays of the same records can share them."""
     both = (f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True))
-    vocabulary, text = TfidfVocabulary.learn(both)
-    if not text.nnz:
+    vocabulary, blocks = TfidfVocabulary.learn(both)
+    if not any(block.nnz for block in blocks):
         raise InputError(
             f"the titles and abstracts of the {len(records)} records have no word that distinguishes them; check the "
             "columns, or pass more records."
         )
-    shared, own, root = text, _missing(text), 1.0
+    own, root = _missing(blocks), 1.0
     if any(records.references):
-        views = [(text, own), *(_shared(rows) for rows in reference_views(records))]
+        links, references = map(_shared, reference_views(records))
         shares = np.array([TEXT, LINKS, REFERENCES], dtype=np.float32)
-        shared = sparse.hstack([rows for rows, _ in views], format="csr")
-        ends, root = np.cumsum([rows.shape[1] for rows, _ in views]), float(np.sqrt(TEXT))
-        own = shares @ np.array([alone for _, alone in views])
-        del views, text
-        shared.data *= np.sqrt(shares)[np.searchsorted(ends, shared.indices, side="right").astype(np.int8)]
+        own = shares @ np.array([own, links[1], references[1]])
+        roots, root = np.sqrt(shares), float(np.sqrt(TEXT))
+        for block in blocks:
+            block.data *= roots[0]
+        blocks += [links[0] * roots[1], references[0] * roots[2]]
+        del links, references
+    shared = join_columns(blocks)
     kernel = None
     if len(records) <= max_kernel:
         kernel = (shared @ shared.T).toarray() + np.float32(LEVEL)
         kernel[np.diag_indices(len(records))] += own
     return Views(shared, own, vocabulary, root, kernel)
+
+
+def join_columns(blocks: list[Any]) -> Any:
+    """
+    Put the columns of sparse blocks side by side in one CSR matrix of float32.
+
+    Unlike in `scipy.sparse.hstack`, each block is removed from the list, and freed, once it is copied.
+    """
+    n, width = blocks[0].shape[0], sum(block.shape[1] for block in blocks)
+    sizes = np.zeros(n, dtype=np.int64)
+    for block in blocks:
+        sizes += np.bincount(block.indices, minlength=n) if block.format == "csc" else np.diff(block.indptr)
+    ends = np.r_[0, np.cumsum(sizes)]
+    ends = ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
+    places, column = ends[:-1].copy(), 0
+    indices, data = np.empty(ends[-1], np.int32), np.empty(ends[-1], np.float32)
+    while blocks:
+        block = blocks.pop(0).tocsr()
+        sizes = np.diff(block.indptr)
+        positions = np.repeat((places - block.indptr[:-1]).astype(ends.dtype), sizes)
+        positions += np.arange(len(positions), dtype=ends.dtype)
+        indices[positions] = block.indices + np.int32(column)
+        data[positions] = block.data
+        places += sizes
+        column += block.shape[1]
+    return sparse.csr_matrix((data, indices, ends), shape=(n, width))
 
 
 def reference_views(records: Records) -> tuple[Any, Any]:
@@ -141,14 +170,35 @@ def _weighted(counts: Any) -> Any:
     counts.data[:] = 1.0
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     idf = np.log((1 + counts.shape[0]) / (1 + frequency)) + 1
-    return unit_rows((counts @ sparse.diags(idf.astype(np.float32))).tocsr())
+    weighted = (counts @ sparse.diags(idf.astype(np.float32))).tocsr()
+    _scale_rows([weighted], 0.0)
+    return weighted
 
 
-def _missing(unit: Any) -> Rows:
-    """What the columns of rows of norm 1 lack to it, per record; 0 for empty rows."""
-    i = np.repeat(np.arange(unit.shape[0], dtype=np.int32), np.diff(unit.indptr))
-    squares = np.bincount(i, np.square(unit.data), minlength=unit.shape[0])
+def _missing(blocks: Sequence[Any]) -> Rows:
+    """What the columns of rows of norm 1, in several blocks, lack to it, per record; 0 for empty rows."""
+    squares = _squares(blocks)
     return np.where(squares > 0, np.maximum(1 - squares, 0), 0).astype(np.float32)
+
+
+def _squares(blocks: Sequence[Any]) -> NDArray[np.float64]:
+    """Sum of the squares of each row of blocks of columns, added in the order of the columns."""
+    n = blocks[0].shape[0]
+    sums = np.zeros(n)
+    for block in blocks:
+        rows = _rows_of(block)
+        for start in range(0, len(rows), PART):
+            part = slice(start, start + PART)
+            # the sums so far come first, which adds in one order and is faster than `np.add.at`
+            sums = np.bincount(np.r_[np.arange(n), rows[part]], np.r_[sums, np.square(block.data[part])], n)
+    return sums
+
+
+def _rows_of(block: Any) -> Numbers:
+    """Row of each value."""
+    if block.format == "csc":
+        return np.asarray(block.indices)
+    return np.repeat(np.arange(block.shape[0], dtype=np.int32), np.diff(block.indptr))
 
 
 def _shared(features: Any) -> tuple[Any, Rows]:
@@ -169,21 +219,6 @@ Numbers = NDArray[np.int32]
 Floats = NDArray[np.float32]
 
 
-class _WordNumbers(dict[str, int]):
-    """Number of each word; a new word gets the next number."""
-
-    def __missing__(self, word: str) -> int:
-        number = self[word] = len(self)
-        return number
-
-
-class _KnownNumbers(dict[str, int]):
-    """Number of each known word; -1 for others."""
-
-    def __missing__(self, word: str) -> int:
-        return -1
-
-
 @dataclass(frozen=True, eq=False)
 class TfidfVocabulary:
     """Words and word pairs with their weights."""
@@ -196,9 +231,14 @@ class TfidfVocabulary:
     weights: Floats  # idf of all columns; 0 for dropped terms
 
     @classmethod
-    def learn(cls, texts: Iterable[str]) -> tuple[TfidfVocabulary, Any]:
-        """Learn the vocabulary of texts; return it with the rows of these texts."""
-        number = _WordNumbers()
+    def learn(cls, texts: Iterable[str]) -> tuple[TfidfVocabulary, list[Any]]:
+        """
+        Learn the vocabulary of texts; return it with the rows of these texts.
+
+        The rows are blocks of columns for `join_columns`: the words, then ranges of the pairs by their first words.
+        """
+        number: defaultdict[str, int] = defaultdict()
+        number.default_factory = number.__len__  # a new word gets the next number
         words, ends = _numbers(texts, number)
         n, n_words = len(ends) - 1, len(number)
 
@@ -206,59 +246,64 @@ class TfidfVocabulary:
             weights = np.log((1 + n) / (1 + frequency)) + 1
             return np.where(frequency > MAX_FREQUENCY * n, 0.0, weights).astype(np.float32)
 
-        squares = np.zeros(n)
-        first, second, i = _neighbours(words, ends)
-        kept: list[tuple[Numbers, Floats, Integers, Integers]] = []
-        for chosen in _parts(first, n_words):
-            codes = first[chosen].astype(np.int64) * n_words + second[chosen]
-            kept.append(_count_pairs(codes, i[chosen], squares))
-        del first, second, i
-        codes, frequency = (np.concatenate([part[column] for part in kept]) for column in (2, 3))
-        rows, counts = (np.concatenate([part[column] for part in kept]) for column in (0, 1))
-        kept.clear()
-        ends_of = np.r_[0, np.cumsum(frequency)]
-        pairs = sparse.csc_matrix((counts, rows, ends_of), shape=(n, len(codes))).tocsr()
-        del rows, counts, ends_of
-        singles = sparse.csr_matrix((np.ones(len(words), np.float32), words, ends), shape=(n, n_words))
+        singles = _count_words(words, ends, n_words)
+        weights = [idf(np.bincount(singles.indices, minlength=n_words))]
+        _apply_weights(singles.data, weights[0][singles.indices])
+        singles.eliminate_zeros()
+        blocks, codes, squares = [singles], [np.empty(0, np.int64)], np.zeros(n)
+        for first in _pairs_by_first_word(words, ends, n_words):
+            pairs = words[first].astype(np.int64) * n_words + words[first + 1]
+            texts_of = np.repeat(np.arange(n, dtype=np.int32), np.diff(np.searchsorted(first, ends)))
+            rows, counts, known, frequency = _count_pairs(pairs, texts_of, squares)
+            weight = idf(frequency)
+            _apply_weights(counts, np.repeat(weight, frequency))
+            block = sparse.csc_matrix((counts, rows, np.r_[0, np.cumsum(frequency)]), shape=(n, len(frequency)))
+            block.eliminate_zeros()
+            blocks.append(block)
+            codes.append(known)
+            weights.append(weight)
         del words
-        singles.sum_duplicates()
-        weights = np.concatenate([idf(np.bincount(singles.indices, minlength=n_words)), idf(frequency)])
-        both = sparse.hstack([singles, pairs], format="csr", dtype=np.float32)
-        del singles, pairs
-        learnt = cls(dict(number), n_words, codes, weights)
-        return learnt, learnt._weighted(both, squares * float(idf(np.array(1))) ** 2)
+        _scale_rows(blocks, squares * float(idf(np.array(1))) ** 2)
+        return cls(dict(number), n_words, np.concatenate(codes), np.concatenate(weights)), blocks
 
     def rows(self, texts: Sequence[str]) -> Any:
         """Return the rows of other texts; unknown words are dropped and break pairs, and unknown pairs are dropped."""
-        words, ends = _numbers(texts, _KnownNumbers(self.number))
-        first, second, i = _neighbours(words, ends)
+        words, ends = _numbers(texts, defaultdict(lambda: -1, self.number))
+        texts_of = np.repeat(np.arange(len(texts)), np.diff(ends))
+        first, second = words[:-1], words[1:]
         codes = first.astype(np.int64) * self.n_words + second
         places = np.minimum(np.searchsorted(self.pairs, codes), max(len(self.pairs) - 1, 0))
-        result = (first >= 0) & (second >= 0)
-        result &= self.pairs[places] == codes if len(self.pairs) else False
+        is_pair = (texts_of[1:] == texts_of[:-1]) & (first >= 0) & (second >= 0)
+        is_pair &= self.pairs[places] == codes if len(self.pairs) else False
         known = words >= 0
-        texts_of = np.repeat(np.arange(len(texts)), np.diff(ends))[known]
-        rows, columns = np.r_[texts_of, i[result]], np.r_[words[known], places[result] + self.n_words]
+        rows = np.r_[texts_of[known], texts_of[1:][is_pair]]
+        columns = np.r_[words[known], places[is_pair] + self.n_words]
         shape = (len(texts), len(self.weights))
         counts = sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
-        return self._weighted(counts, np.zeros(len(texts)))
-
-    def _weighted(self, counts: Any, squares: Any) -> Any:
-        """Rows of norm 1; `squares` are the sums of squares of what has no column."""
-        np.log(counts.data, out=counts.data)
-        counts.data += 1
-        counts.data *= self.weights[counts.indices]
+        _apply_weights(counts.data, self.weights[counts.indices])
         counts.eliminate_zeros()
-        return unit_rows(counts, squares)
+        _scale_rows([counts], 0.0)
+        return counts
 
 
-def unit_rows(rows: Any, squares: Any = 0.0) -> Any:
-    """Scale sparse rows to norm 1, in place; empty rows stay empty."""
-    i = np.repeat(np.arange(rows.shape[0], dtype=np.int32), np.diff(rows.indptr))
-    norms = np.sqrt(np.bincount(i, np.square(rows.data), minlength=rows.shape[0]) + squares)
+def _apply_weights(counts: Floats, weights: Floats) -> None:
+    """Replace counts by (1 + log count) × weight."""
+    np.log(counts, out=counts)
+    counts += 1
+    counts *= weights
+
+
+def _scale_rows(blocks: Sequence[Any], squares: Any) -> None:
+    """
+    Scale the rows of blocks of columns to norm 1, in place; empty rows stay empty.
+
+    squares: Sums of squares of what has no column.
+    """
+    norms = np.sqrt(_squares(blocks) + squares)
     norms[norms == 0.0] = 1.0
-    rows.data /= norms.astype(np.float32)[i]
-    return rows
+    norms = norms.astype(np.float32)
+    for block in blocks:
+        block.data /= norms[_rows_of(block)]
 
 
 def _numbers(texts: Iterable[str], number: dict[str, int]) -> tuple[Numbers, Numbers]:
@@ -267,25 +312,25 @@ def _numbers(texts: Iterable[str], number: dict[str, int]) -> tuple[Numbers, Num
     for text in texts:
         words.extend(map(of, split_words(text.lower())))
         ends.append(len(words))
-    return np.array(words, dtype=np.int32), np.array(ends, dtype=np.int32)
+    return np.frombuffer(words, dtype=np.int32), np.array(ends, dtype=np.int32)
 
 
-def _neighbours(words: Numbers, ends: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Pairs of neighbouring words of a text, and their texts."""
-    texts_of = np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends))
-    inside = texts_of[1:] == texts_of[:-1]
-    return words[:-1][inside], words[1:][inside], texts_of[1:][inside]
+def _count_words(words: Numbers, ends: Numbers, n_words: int) -> Any:
+    """Count the words of each text."""
+    ones = np.ones(len(words), np.float32)
+    counts = sparse.csr_matrix((ones, words.copy(), ends.copy()), shape=(len(ends) - 1, n_words))
+    counts.sum_duplicates()
+    return counts.copy()  # without the space of the duplicates
 
 
-def _parts(first: Numbers, n_words: int) -> Iterator[NDArray[np.intp]]:
-    """Split pairs by ranges of their first word, each with about `PART` pairs."""
-    if len(first) <= PART:
-        yield np.arange(len(first))
-        return
-    part_of = np.cumsum(np.bincount(first, minlength=n_words)) // PART
-    parts = part_of.astype(np.int16)[first]
-    for part in range(int(part_of[-1]) + 1):
-        yield np.flatnonzero(parts == part)
+def _pairs_by_first_word(words: Numbers, ends: Numbers, n_words: int) -> Iterator[NDArray[np.intp]]:
+    """Yield the places of the first words of pairs of neighbours, by ranges of the word, about `PART` places each."""
+    inside = np.ones(len(words), dtype=np.bool_)
+    inside[ends[1:][ends[1:] > 0] - 1] = False
+    part_of = np.cumsum(np.bincount(words[inside], minlength=n_words)) // PART
+    parts = part_of.astype(np.int16)[words]
+    for part in range(int(part_of[-1]) + 1 if len(part_of) else 0):
+        yield np.flatnonzero(inside & (parts == part))
 
 
 def _count_pairs(codes: Integers, at: Numbers, squares: Any) -> tuple[Numbers, Floats, Integers, Integers]:

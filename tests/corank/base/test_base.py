@@ -25,7 +25,7 @@ class DenseOnly(PlainRanker):
 def test_sparse_rows_are_refused_however_they_come(wrap):
     rows = wrap(sparse.csr_matrix(PROBLEM.X))
     y, qid = (None, None) if isinstance(rows, RankingData) else (PROBLEM.y, PROBLEM.qid)
-    with pytest.raises(InputError, match=r"X is sparse, but DenseOnly needs dense rows; pass X.toarray\(\)"):
+    with pytest.raises(InputError, match="X is sparse, but DenseOnly needs dense rows"):
         DenseOnly().fit(rows, y, qid=qid)
 
 
@@ -45,7 +45,7 @@ def test_sizes_of_queries_replace_ids():
         with pytest.raises(TypeError, match="qid=qid"):
             kind().fit(PROBLEM.X, PROBLEM.y, PROBLEM.qid)
     for arguments in ((PROBLEM.X, PROBLEM.y), (data,)):
-        with pytest.raises(InputError, match="group was given in addition to query ids; pass one of them"):
+        with pytest.raises(InputError, match="group was given in addition to query ids"):
             PlainRanker().fit(*arguments, qid=None if len(arguments) == 1 else PROBLEM.qid, group=sizes)
 
 
@@ -63,7 +63,7 @@ def test_columns_are_remembered_by_name_and_number():
     assert model.feature_names_in_.tolist() == frame.columns.tolist()
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[frame.columns[::-1]])
-    with pytest.raises(ValueError, match="X has 19 features, but PlainRanker is expecting 20"):
+    with pytest.raises(ValueError, match="X has 19 features"):
         PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid).predict(PROBLEM.X[:, 1:])
 
 
@@ -76,7 +76,7 @@ def test_score_refuses_weights():
 def test_many_grades_without_query_ids_are_asked_about_in_score_too():
     many = make_ranking(12, 10, random_state=0)
     model = PlainRanker().fit(many.X, many.y, qid=many.qid)
-    with pytest.warns(UsageWarning, match="qid was not given, so all 120 rows are treated as one query"):
+    with pytest.warns(UsageWarning, match="qid was not given, so all 120 rows are"):
         model.score(many.X, many.y)
 
 
@@ -91,5 +91,5 @@ def test_rows_without_a_feature_are_refused(tmp_path):
     (tmp_path / "rows.txt").write_text("1 qid:1\n0 qid:1\n")
     data = corank.read(tmp_path / "rows.txt").data
     for ranker in (corank.SPD(), corank.SPD(solver="sgd"), corank.RankRLS()):
-        with pytest.raises(InputError, match="X has 2 rows of 0 features; pass rows with features"):
+        with pytest.raises(InputError, match="X has 2 rows of 0 features"):
             ranker.fit(data)

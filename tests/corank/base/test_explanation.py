@@ -227,11 +227,11 @@ def test_a_bad_pair_gets_one_sentence(pair):
 
 def test_bad_models_and_names_get_one_sentence():
     model = SPD("squared").fit(X, Y, qid=QID)
-    with pytest.raises(InputError, match="names has 1 names, but the model has more columns"):
+    with pytest.raises(InputError, match="names has 1 names"):
         explain(model, X, PAIR, names=["a"])
     with pytest.raises(InputError, match="prior is missing"):
         explain(SPD("squared").fit(X, Y, qid=QID, prior=PRIOR), X, PAIR)
-    with pytest.raises(InputError, match="prior was given, but this model was fitted without one"):
+    with pytest.raises(InputError, match="prior was given"):
         explain(model, X, PAIR, prior=PRIOR)
     with pytest.raises(InputError, match="PoissonRegressor is not additive"):
         explain(PoissonRegressor().fit(X, PROBLEM.y), X, PAIR)

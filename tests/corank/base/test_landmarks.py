@@ -66,7 +66,7 @@ def test_a_linear_ranker_learns_a_curve():
 
 def test_bad_parameters():
     X = make_ranking(2, 5, random_state=0).X
-    with pytest.raises(ValueError, match="n_basis is 0; pass a whole number of at least 1"):
+    with pytest.raises(ValueError, match="n_basis is 0; pass a whole number of at"):
         Landmarks(0).fit(X)
     with pytest.raises(InputError, match="precomputed kernel has similarities"):
         Landmarks(2, "precomputed").fit(X)

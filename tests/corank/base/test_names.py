@@ -66,9 +66,9 @@ def test_columns_are_named_or_numbered(named, numbered, kind, tmp_path):
     "model", [ColumnMean(["x"]), LCRA(views=[["x"], ["a"]]), CoRankRLS(views=[View(["x"]), ["a"]])]
 )
 def test_names_that_are_not_there_are_refused(model):
-    with pytest.raises(InputError, match="names the column 'x', which X does not have; choose from 'a', 'b', 'c', 'd'"):
+    with pytest.raises(InputError, match="names the column 'x'"):
         model.fit(FRAME, MADE.y, qid=MADE.qid)
-    with pytest.raises(InputError, match="names the column 'x', but X has no column names; pass its number"):
+    with pytest.raises(InputError, match="names the column 'x'"):
         model.fit(MADE.X, MADE.y, qid=MADE.qid)
 
 
@@ -84,9 +84,9 @@ def test_prior_columns_of_a_comparison_are_named():
 def test_rows_of_a_file_are_checked_by_name():
     model = RankRLS().fit(ROWS)
     np.testing.assert_array_equal(model.predict(ROWS), model.predict(FRAME))
-    with pytest.raises(InputError, match=r"another order; read the file with features=model.feature_names_in_"):
+    with pytest.raises(InputError, match="another order; read the file with"):
         model.predict(replace(ROWS, X=MADE.X[:, ::-1], names=NAMES[::-1]))
-    with pytest.raises(InputError, match="X lacks 'd', which were in fit and has 'e', which were not in fit"):
+    with pytest.raises(InputError, match="X lacks 'd', which were in fit and has 'e'"):
         model.predict(replace(ROWS, names=[*"abce"]))
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         model.predict(replace(ROWS, names=None))

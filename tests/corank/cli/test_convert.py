@@ -4,14 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import sparse
 from typer.testing import CliRunner
 
 from corank.cli import app
 from corank.data.io.frames import read_parquet
 from corank.data.io.letor_reader import read_letor
-from corank.data.io.letor_writer import write_letor
 from corank.data.io.stores import open_store
+from corank.data.io.write import write_letor
 from corank.errors import InputError
 
 
@@ -51,17 +50,6 @@ def test_text_to_text_keeps_comments_and_joins_files(tmp_path: Path, text: Path)
     assert read_letor(tmp_path / "b.letor.xz").comments.tolist() == read_letor(text).comments.tolist() * 2
 
 
-def test_layout_and_type_can_be_chosen(tmp_path: Path, text: Path) -> None:
-    run(text, tmp_path / "s.store", "--layout", "csr", "--dtype", "float64", "--n-features", 7)
-    X = open_store(tmp_path / "s.store").X
-    assert sparse.issparse(X)
-    assert (X.dtype, X.shape) == (np.float64, (90, 7))
-    run(tmp_path / "s.store", tmp_path / "t", "--layout", "dense", "--dtype", "float32")
-    dense = open_store(tmp_path / "t").X
-    assert dense.dtype == np.float32
-    np.testing.assert_array_equal(dense[:, :5], read_letor(text).X)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -70,7 +58,6 @@ def test_layout_and_type_can_be_chosen(tmp_path: Path, text: Path) -> None:
         (["a.txt", "a.txt"], "is also an input"),
         (["a.txt", "s.store"], r"s\.store exists already; .*overwrite=True"),
         (["s.store", "a.txt", "t.store"], "only LETOR text can be concatenated"),
-        (["s.store", "t.store", "--n-features", "3"], "--n-features applies to LETOR text"),
         (["s.store", "t.store", "--unjudged", "-1"], "stores mark unjudged rows by NaN"),
         (["s.store", "b.txt"], r"y is NaN at row .*pass unjudged="),
     ],

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.deploy.export import TARGETS
-from corank.deploy.export.fusion import FUSION_TARGETS
+from corank.deploy.export import FUSION_TARGETS, TARGETS
 from corank.errors import InputError
 
 EXPORT = __import__("importlib").import_module("corank.cli.export")

@@ -59,9 +59,9 @@ def test_names_of_items_come_back_from_an_export(here, says):
 def test_suggestions_and_values_of_queries(here, says):
     rows = (here / "rows.csv").read_text().replace(",d", ",=d").replace(",=docid", ",docid").replace("\n", "\n=")
     (here / "rows.csv").write_text(rows.rstrip("="))
-    says("suggest", "model.safetensors", "rows.csv", "--format", "csv", "-o", "out.csv")
+    says("suggest", "model.safetensors", "rows.csv", "-o", "out.csv")
     assert is_safe(here / "out.csv")
-    raw = says("suggest", "model.safetensors", "rows.csv", "--format", "csv", "--keep-formulas")
+    raw = says("suggest", "model.safetensors", "rows.csv", "--keep-formulas")
     assert raw.splitlines()[1].startswith("=")
     (here / "truth").write_text("=q 0 a 1\n=q 0 b 0\n")
     (here / "run").write_text("=q Q0 a 1 2 x\n=q Q0 b 2 1 x\n")

@@ -9,13 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
-from corank.comparison.fusion_report import mean_of_scores
-from corank.comparison.fusion_suggest import draw, inclusion_probabilities, suggest_for_fusion
 from corank.data import read_grades, read_run, read_runs
 from corank.errors import InputError
 from corank.metrics import evaluate_run
 from corank.models.fusion import FusionDefinition, load_fusion
 from corank.models.fusion.lists import RetrievedLists
+from corank.models.fusion.report import mean_of_scores
+from corank.models.fusion.suggest import draw, inclusion_probabilities, suggest_for_fusion
 from corank_lab.grading.task import read_grading_task
 from helpers.files import write_runs
 
@@ -179,10 +179,6 @@ def test_damaged_pools_are_refused(place, content, message):
     (place / "pool.csv").write_text(content)
     with pytest.raises(InputError, match=message):
         fused(place, "--pool", place / "pool.csv")
-
-
-def test_negative_weights_say_what_they_gain(place):
-    assert "negative weights change nDCG@10 of left-out queries by" in fused(place, "--allow-negative").stderr
 
 
 def test_what_cannot_be_fused_is_refused(place):

@@ -11,7 +11,7 @@ import pytest
 
 import corank
 from corank.clicks import PositionBias, click_pairs, estimate_from_clicks
-from corank.data.io.click_files import read_clicks
+from corank.data.io.clicks import read_clicks
 from corank.errors import InputError, UsageWarning
 from helpers.files import files
 

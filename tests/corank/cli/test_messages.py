@@ -30,7 +30,6 @@ COMMAND = typer.main.get_command(cli.app)
         ("fit", "y is a word; pass numbers.", "y is a word; pass numbers."),
         ("rank", "name it as y= or set coupling=0.", "name it as --label or set coupling=0."),
         ("fit", "or replace it with overwrite=True.", "or replace it with --force."),
-        ("convert", "read with layout='csr'.", "read with --layout csr."),
         ("convert", "or replace it with overwrite=True.", "or replace it with --force."),
         ("fit", "read with layout='csr'.", "read with layout='csr'."),
         ("fit", "found 'qid=3' and a/y=2; write --set alpha=1.", "found 'qid=3' and a/y=2; write --set alpha=1."),

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from corank import choices
 from corank.base.suggestions import STRATEGIES, suggest
-from corank.choices import PAIR_STRATEGIES
 from corank.cli import app
 from corank.errors import InputError
 from corank.models.gp import suggest_pairs
+from corank.parameters import PAIR_STRATEGIES
 from corank_lab.preferences import Items, PreferenceSession
 from corank_lab.screening import STOPPING_RULES, simulate
 from helpers.records import collection
@@ -61,10 +60,6 @@ def test_docstrings_list_the_registry(thing, registry):
 def test_every_entry_has_a_summary():
     for entry in (*STOPPING_RULES.values(), *STRATEGIES.values()):
         assert entry.__doc__.strip()
-
-
-def test_the_light_tables_are_those_of_the_registries():
-    assert list(choices.ROW_STRATEGIES) == list(STRATEGIES)
 
 
 def test_unknown_names_list_the_registry():

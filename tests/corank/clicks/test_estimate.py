@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from corank.clicks import PositionBias, estimate_from_clicks
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 from corank.errors import InputError
 from helpers.clicks import rows_of, show, swapped
 

@@ -3,7 +3,7 @@ import pytest
 
 import corank
 from corank.clicks import PositionBias, click_pairs, position_bias
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 from corank.errors import InputError
 from helpers.clicks import rows_of, show, swapped
 

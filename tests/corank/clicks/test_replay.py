@@ -9,7 +9,7 @@ import pytest
 
 from corank.clicks import PDGD, PositionBias, estimate_from_clicks, replay
 from corank.clicks.estimate import FOLDS
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog
 from corank.errors import InputError
 
 F = np.array([0.9, 0.0, -0.4, 0.5])  # scores of the logging ranker

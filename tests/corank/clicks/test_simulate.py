@@ -257,12 +257,7 @@ def test_bad_calls_get_one_sentence(call, sentence):
         call()
 
 
-def test_a_curve_is_printed_and_drawn():
-    from matplotlib.figure import Figure
-
+def test_a_curve_is_printed():
     curve = simulate_clicks(PDGD(), DATA, "navigational", 20, n_runs=2, random_state=0)
     assert "online" in repr(curve)
     assert "discount 0.9995" in repr(curve)
-    ax = Figure().subplots()
-    assert curve.plot(ax) is ax
-    assert curve.plot(ax, "online").get_xlabel() == "lists shown"

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corank.comparison.outcomes import study_html
 from corank.comparison.report import Report
-from corank.comparison.study_report import study_html
 from corank.tables import ReportTable
 from helpers.study import HOSTILE, full_study
 

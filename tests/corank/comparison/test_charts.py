@@ -9,18 +9,16 @@ import numpy as np
 import pytest
 
 from corank.comparison.charts import (
+    DASHES,
     N_LINES,
-    N_STEPS,
     WIDTH,
     Axis,
     Curve,
     IntervalRow,
     interval_chart,
     line_chart,
-    standalone,
-    step_chart,
 )
-from corank.comparison.report import DARK, DASHES, LIGHT
+from corank.comparison.report import STYLE
 
 SVG = "{http://www.w3.org/2000/svg}"
 TITLE, DESCRIPTION = "A title & more", "What <it> shows."
@@ -39,9 +37,6 @@ CHARTS = {
     "one point": lambda: line_chart([Curve("a", ((1.0, 0.5),))], "x", "y"),
     "intervals": lambda: interval_chart(ROWS, "AP"),
     "equal values": lambda: interval_chart([IntervalRow("a", 1.0, 1.0 + 3e-16, 1.0 - 2e-16)], "AP"),  # by rounding
-    "steps": lambda: step_chart([0.2, -0.1, 0.0, float("nan")], "queries", "AP"),
-    "many": lambda: step_chart(np.random.default_rng(0).normal(size=5000), "queries", "AP"),
-    "one sign": lambda: step_chart([0.2, 0.3], "queries", "AP"),
 }
 
 
@@ -61,9 +56,6 @@ def test_each_is_reproducible_xml_with_a_description(name):
     assert root.get("aria-labelledby").split() == [title.get("id"), description.get("id")]
     assert not re.search(r"\b(nan|inf)\b", drawing)
     assert len(drawing) < 30_000
-    file = ET.fromstring(standalone(drawing).encode())
-    ET.fromstring(standalone(drawing.replace("</desc>", "\0\x1b\ud800</desc>")).encode())
-    assert "--s1" in file.find(f"{SVG}style").text
 
 
 @pytest.mark.thin(4)
@@ -140,17 +132,6 @@ def test_intervals_hold_their_values():
     assert [curve.points for curve, _ in chart.lines] == [((0.45, 0), (0.51, 0)), ((0.4, 1), (0.4, 1))]
 
 
-@pytest.mark.parametrize("n", [3, N_STEPS, 5000])
-def test_steps_are_the_sorted_values_or_their_quantiles(n):
-    values = np.random.default_rng(n).normal(0.3, 1.0, size=n)
-    bars = step_chart(values, "queries", "AP").bars
-    wanted = np.sort(values)[::-1]
-    if n > N_STEPS:
-        wanted = np.quantile(values, 1 - (np.arange(N_STEPS) + 0.5) / N_STEPS)
-    np.testing.assert_allclose([bar[3] for bar in bars], wanted)
-    assert (bars[0][0], bars[-1][1]) == (0, n)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_ticks_are_few_round_and_inside(seed):
     rng = np.random.default_rng(seed)
@@ -193,8 +174,10 @@ def contrast(one, other):
     return (lighter + 0.05) / (darker + 0.05)
 
 
-@pytest.mark.parametrize("colours", [LIGHT, DARK])
-def test_contrasts_are_those_of_wcag_aa(colours):
+@pytest.mark.parametrize("place", [0, 1])
+def test_contrasts_are_those_of_wcag_aa(place):
+    light_or_dark = re.findall(r":root \{(.*?)\}", STYLE, flags=re.DOTALL)[place]
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", light_or_dark))
     for text in ("ink", "soft", "accent"):
         assert contrast(colours[text], colours["paper"]) >= 4.5
         assert contrast(colours[text], colours["card"]) >= 4.5

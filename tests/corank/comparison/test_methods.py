@@ -22,7 +22,7 @@ from corank.comparison.methods import (
     find_methods,
 )
 from corank.comparison.problem import comparable
-from corank.comparison.workers import chosen_of
+from corank.comparison.runner import chosen_of
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.splits import mask_scores
 from corank.deploy.persist import load, save

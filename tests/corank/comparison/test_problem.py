@@ -15,7 +15,7 @@ from corank.comparison.problem import (
     comparable,
     make_problem,
 )
-from corank.comparison.workers import PROBLEM
+from corank.comparison.runner import PROBLEM
 from corank.data.ranking import RankingData
 from corank.errors import InputError, UsageWarning
 

@@ -26,11 +26,6 @@ def test_html_shows_the_same_cells_and_escapes_them(tmp_path):
     assert page.all("img") == [{"src": "data:image/png;base64,iVBORw==", "alt": "gains"}]
 
 
-def test_a_notebook_sees_the_tables():
-    report = Report("Title", "About.", (TABLE, TABLE))
-    assert report._repr_html_().count("<table>") == 2
-
-
 def test_write_makes_valid_json_markdown_and_html(tmp_path):
     (tmp_path / "gains.png").write_bytes(b"\x89PNG")
     report = Report("Title", "About.", (TABLE,), ("A finding.",), (tmp_path / "gains.png",))

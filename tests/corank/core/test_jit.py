@@ -97,7 +97,7 @@ def test_a_cache_that_can_no_longer_be_written_is_told_once(tmp_path, monkeypatc
     # a file where the folder was: no user may write into it, not even root
     shutil.rmtree(tmp_path / "__pycache__")
     (tmp_path / "__pycache__").touch()
-    with pytest.warns(RuntimeWarning, match=r"cannot be cached \(.*__pycache__.*\).*set .* NUMBA_CACHE_DIR") as found:
+    with pytest.warns(RuntimeWarning, match="cannot be cached") as found:
         assert [kernel(1), kernel(1.5)] == [2, 3.0]
     assert len(found) == 1
 

@@ -10,7 +10,7 @@ import pytest
 
 from corank import RankRLS, read
 from corank.data import write_letor, write_store
-from corank.data.io.write_frames import write_parquet
+from corank.data.io.write import write_parquet
 from corank.errors import InputError, UsageWarning
 
 RNG = np.random.default_rng(0)

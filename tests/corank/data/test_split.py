@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from corank.data.query_splits import QueryKFold, QueryShuffleSplit
-from corank.data.splits import mask_scores, shared_rows
+from corank.data.splits import QueryKFold, QueryShuffleSplit, mask_scores, shared_rows
 from corank.errors import InputError
 
 QID = np.random.default_rng(0).permutation(np.repeat(np.arange(11), np.arange(1, 12)))

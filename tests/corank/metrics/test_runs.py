@@ -83,8 +83,8 @@ def test_runs_that_cannot_be_matched_raise(files, tmp_path, line, message):
 
 def test_a_document_retrieved_or_judged_twice_is_refused(files, tmp_path):
     (tmp_path / "twice").write_text("q1 Q0 a 1 0.5 t\nq1 Q0 a 2 0.25 t\n")
-    with pytest.raises(InputError, match="the run contains document 'a' twice for query 'q1'"):
+    with pytest.raises(InputError, match="the run contains document 'a' twice for"):
         corank.metrics.evaluate_run(files[0], tmp_path / "twice")
     (tmp_path / "grades").write_text("q1 0 a 1\nq1 0 a 2\n")
-    with pytest.raises(InputError, match="the qrels contain two different grades for document 'a' of query 'q1'"):
+    with pytest.raises(InputError, match="the qrels contain two different grades for"):
         corank.metrics.evaluate_run(tmp_path / "grades", files[1])

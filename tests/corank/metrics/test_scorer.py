@@ -116,14 +116,10 @@ def test_a_search_that_cannot_pass_qid_warns(problem):
     X, y, qid = problem
     splits = list(GroupKFold(3).split(X, y, qid))
     search = GridSearchCV(SPD(alpha=1.0, random_state=0), {}, scoring=scorer("AP"), cv=splits, error_score="raise")
-    with pytest.warns(
-        UserWarning, match=r"AP treats all rows as one query.*enable_metadata_routing=True.*QuerySearchCV"
-    ):
+    with pytest.warns(UserWarning, match="AP treats all rows as one"):
         search.fit(X, y, qid=qid)
     search.set_params(cv=QueryKFold(3))
-    with pytest.raises(
-        InputError, match=r"QueryKFold needs query ids, but qid is missing.*enable_metadata_routing=True"
-    ):
+    with pytest.raises(InputError, match="QueryKFold needs query ids"):
         search.fit(X, y, qid=qid)
 
 

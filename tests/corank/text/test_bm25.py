@@ -23,7 +23,7 @@ QUERIES = ["tin prices", "wheat wheat corn", "unheard words", "", "grösse", "th
 
 def by_hand(texts, query, k1, b, idf):
     """Words as `Words` makes them, without stemming and stop words."""
-    from corank.text.tokens import fold
+    from corank.text.words import fold
 
     docs = [[w for w in fold(text).replace(",", " ").split() if len(w) > 1] for text in texts]
     mean, n = sum(map(len, docs)) / len(docs), len(docs)

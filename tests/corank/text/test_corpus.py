@@ -48,7 +48,7 @@ def test_words_are_counted():
 
 
 def test_many_documents_are_counted_in_batches(monkeypatch):
-    monkeypatch.setattr("corank.text.words._BATCH", 50)
+    monkeypatch.setattr("corank.text.corpus._BATCH", 50)
     rng = np.random.default_rng(0)
     lists = [rng.choice([f"w{n}" for n in range(80)], rng.integers(0, 40)).tolist() for _ in range(60)]
     corpus = Corpus.of((" ".join(words) for words in lists), (f"d{n}" for n in range(60)), language=None)

@@ -51,9 +51,9 @@ def test_queries_without_a_relevant_document_are_left_out():
 @pytest.mark.parametrize(
     ("queries", "relevant", "how", "sentence"),
     [
-        (QUERIES, RELEVANT[:-1], {}, "relevant has 8 entries for 9 queries; pass the relevant ids of each query"),
-        ("w1 w2", [[1]], {}, "queries is one text; pass a list of them"),
-        (QUERIES, ["1"] * 9, {}, "relevant is '1' for query 0; pass a list of ids"),
+        (QUERIES, RELEVANT[:-1], {}, "relevant have 9 and 8 entries"),
+        ("w1 w2", [[1]], {}, "pass a list of texts"),
+        (QUERIES, ["1"] * 9, {}, "pass a list of texts, and a list of ids"),
         (QUERIES, [[]] * 9, {}, "0 of 9 queries have a relevant document in the corpus; pass at least two"),
         (QUERIES, RELEVANT, {"k1s": ()}, "k1s or bs is empty"),
         (QUERIES, RELEVANT, {"cv": 1}, "cv"),

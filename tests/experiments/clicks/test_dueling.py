@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from corank.clicks import PDGD, CascadeClicks, SimulatedUsers, simulate_clicks
-from corank.core.clicks.interleaving import expected_sign
 from corank.core.random import seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.ranking import RankingData
@@ -14,6 +13,7 @@ from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from experiments.clicks.dueling import DBGD, MGD
 from experiments.clicks.dueling_kernels import DuelSettings, draw_directions, duel_scratch, learn_duel, show_duel
+from experiments.clicks.interleaving_kernels import expected_sign
 
 SETTINGS = DuelSettings(0.1, 1.0, 1.0, 3.0)
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from corank.clicks import PDGD, CascadeClicks, PairwiseEpsilonGreedy, simulate_clicks
-from corank.core.clicks.interleaving import assign_clicks
 from corank.core.random import seed_state
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
 from experiments.clicks import as_published, fidelity, learners, priors, problem, run
+from experiments.clicks.interleaving_kernels import assign_clicks
 from experiments.options import ExperimentOptions
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from corank.comparison.advice import Prior, recommend
 from corank.metrics import evaluate
 from corank.models.rls import RankRLS
 from experiments.compare_advice import collections, replay, run
@@ -21,10 +25,20 @@ def test_rules_differ_as_they_should():
     draw = run.Draw("some", 10, values, {})
     assert run.best_mean(draw) == "rankrls"
     assert run.one_standard_error(draw) == "columns"
-    # without a prior the best expected result is the best mean, with much of it the best offset
-    assert run.Prior({}, 20.0, 0.1).recommend(draw)[0] == "rankrls"
-    favoured = {10: {"columns": 0.0, "rankrls": 0.0, "lightgbm": 0.1}}
-    assert run.Prior(favoured, 1e6, 0.1).recommend(draw)[0] == "lightgbm"
+    # other collections that differ little say nothing; one method that is far ahead everywhere keeps its lead
+    equal = Prior(CANDIDATES, np.full(3, 10.0), np.zeros((3, len(CANDIDATES))), 0.1, 1.0)
+    assert recommend(values, prior=equal)[1] == "rankrls"
+    ahead = equal.results + 0.5 * (np.array(CANDIDATES) == "lightgbm")
+    assert recommend(values, prior=replace(equal, results=ahead, inflation=10.0))[1] == "lightgbm"
+
+
+def test_the_fixed_rule_does_not_see_the_collection():
+    draws = [
+        run.Draw(name, 10, {}, {method: float(method == best) for method in CANDIDATES})
+        for name, best in zip("abc", ("auto", "lcra", "lcra"), strict=True)
+    ]
+    assert run.best_of_others(draws[0], draws) == "lcra"
+    assert run.best_of_others(draws[1], draws[:2]) == "auto"
 
 
 @pytest.mark.long
@@ -63,14 +77,17 @@ def test_the_report_of_made_up_replays(monkeypatch, tmp_path):
 
     monkeypatch.setattr(run, "replay", made_up)
     report = run.run(ExperimentOptions(tmp_path, quick=True))
-    regrets, by_collection, calibration, prior = report.tables
+    regrets, fewer, by_collection, calibration, prior = report.tables
     assert regrets.rows[0][0] == run.NEW
     assert all(row[1] >= 0 for row in regrets.rows)
+    assert all(0 <= value < 0.2 for row in fewer.rows for value in row[1:])
     # every collection has the same number of draws, so the mean of means is the mean
     for at, row in enumerate(regrets.rows):
         assert row[3] == pytest.approx(np.mean([other[1 + at] for other in by_collection.rows]))
     assert sum(row[1] for row in calibration.rows) == 2 * len(collections.COLLECTIONS) * (len(CANDIDATES) - 1)
-    assert [row[0] for row in prior.rows] == list(CANDIDATES)
+    assert len(prior.rows) == 2 * len(collections.COLLECTIONS)
+    shipped = json.loads((tmp_path / "advice.json").read_text())
+    assert shipped["results"] == [list(row[2:]) for row in prior.rows]
 
 
 def test_what_is_learnt_by_hand():
@@ -82,11 +99,7 @@ def test_what_is_learnt_by_hand():
         inside = {name: outside[name] + 0.1 * rng.normal(size=10) for name in CANDIDATES}
         draws.append(run.Draw(collection, 10, inside, outside))
     prior = run.learn(draws)
-    gaps = [np.array([draw.outside[name] for name in CANDIDATES]) for draw in draws]
-    medians = np.median([gap - np.median(gap[1:]) for gap in gaps], axis=0)
-    assert prior.offsets[10]["columns"] == -run.LIMIT
-    assert prior.offsets[10]["auto"] == pytest.approx(np.clip(medians[-1], -run.LIMIT, run.LIMIT))
-    # queries differ with deviation √2 times .1, collections with √2 times .05
+    assert prior.results.tolist() == [[round(draw.outside[name], 4) for name in CANDIDATES] for draw in draws]
+    # queries differ with deviation √2 times .1
     assert prior.spread == pytest.approx(0.1 * np.sqrt(2.0), rel=0.15)
-    assert prior.pseudo == pytest.approx(4.0, rel=0.5)
     assert prior.inflation in run.INFLATIONS

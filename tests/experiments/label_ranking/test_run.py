@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold
 from corank.models.labels import CalibratedLabelRanker, kendall_tau
 from experiments.label_ranking import methods, run
 from experiments.label_ranking.crossing import RANKS, SETS, TOPS, crossed
-from experiments.label_ranking.methods import RANKING, cut_methods, top_order
+from experiments.label_ranking.methods import RANKING, VARIANTS, cut_methods, top_order
 from experiments.label_ranking.sets import LabelData, make_top_lists, read_multilabel, read_rankings, read_sushi
 from experiments.options import ExperimentOptions
 
@@ -19,32 +19,32 @@ ORDERS = LabelData(MADE.X, np.argsort(np.argsort(-MADE.X @ SLOPES, axis=1), axis
 
 def test_folds_are_measured_as_a_plain_loop_does(tmp_path):
     options = ExperimentOptions(tmp_path, quick=True)
-    found = crossed(options, "made", lambda: ORDERS, {"batch, all": RANKING["batch, all"]}, RANKS)
+    found = crossed(options, "made", lambda: ORDERS, {"batch": RANKING["batch"]}, RANKS)
     expected = []
     for train, test in KFold(3, shuffle=True, random_state=0).split(ORDERS.X):
         model = CalibratedLabelRanker(targets="ranks").fit(ORDERS.X[train], ORDERS.y[train])
         expected.append(kendall_tau(ORDERS.y[test], model.predict_ranking(ORDERS.X[test])).mean())
-    assert found["batch, all"]["τ"] == pytest.approx(expected)
+    assert found["batch"]["τ"] == pytest.approx(expected)
 
     def never():
         raise AssertionError("results are known already")
 
-    again = crossed(options, "made", never, {"batch, all": RANKING["batch, all"]}, RANKS)
+    again = crossed(options, "made", never, {"batch": RANKING["batch"]}, RANKS)
     assert again == found
 
 
-@pytest.mark.parametrize("method", RANKING)
+@pytest.mark.parametrize("method", {**RANKING, **VARIANTS})
 def test_every_method_of_rankings_gives_utilities(method):
-    found = RANKING[method](ORDERS.X[:120], ORDERS.y[:120], ORDERS.X[120:], 0)
+    found = {**RANKING, **VARIANTS}[method](ORDERS.X[:120], ORDERS.y[:120], ORDERS.X[120:], 0)
     assert found.shape == (30, 4)
     if method != "constant":
         assert kendall_tau(ORDERS.y[120:], -found).mean() > 0.2
 
 
-def test_methods_that_would_take_too_long_are_left_out(monkeypatch):
-    monkeypatch.setattr(methods, "FEW_ROWS", 10)
-    left_out = {name for name, learn in RANKING.items() if learn(ORDERS.X, ORDERS.y, ORDERS.X, 0) is None}
-    assert left_out == {"online, kernel", "forest of positions"}
+def test_the_kernel_perceptron_is_left_out_for_many_rows(monkeypatch):
+    monkeypatch.setattr(methods, "MAX_KERNEL_ROWS", 10)
+    left_out = {name for name, learn in VARIANTS.items() if learn(ORDERS.X, ORDERS.y, ORDERS.X, 0) is None}
+    assert left_out == {"online, kernel"}
 
 
 @pytest.mark.long
@@ -89,12 +89,18 @@ def test_the_report_holds_rankings_sets_and_lists(tmp_path, monkeypatch):
         monkeypatch.setattr(run, name, lambda name, data=data: data)
     monkeypatch.setattr(run, "read_sushi", lambda: MADE)
     monkeypatch.setattr(run, "N_MADE", 60)
-    kept = {"constant": RANKING["constant"], "online, last": RANKING["online, last"]}
-    kept |= {name: RANKING[name] for name in ("online, averaged", "batch, adjacent", "batch, all")}
-    monkeypatch.setattr(run, "RANKING", kept)
+    linear = dict.fromkeys({**RANKING, **VARIANTS}, RANKING["ridge"])
+    monkeypatch.setattr(run, "RANKING", {name: linear[name] for name in RANKING} | {"constant": RANKING["constant"]})
+    monkeypatch.setattr(run, "VARIANTS", {name: linear[name] for name in VARIANTS})
     report = run.run(ExperimentOptions(tmp_path, quick=True))
     assert [table.title.split(":")[0] for table in report.tables] == [
-        "Kendall's τ of rankings, higher is better", "Music", "Sushi", "Made, with a known cut",
+        "Kendall's τ of rankings, higher is better", "Kendall's τ of variants, higher is better", "Music", "Sushi",
+        "Made, with a known cut",
     ]  # fmt: skip
-    assert report.tables[0].rows[0][:2] == ("glass", 0.85)
-    assert len(report.findings) == 12
+    constant = [
+        kendall_tau(ORDERS.y[test], np.tile(ORDERS.y[train].mean(axis=0), (len(test), 1))).mean()
+        for train, test in KFold(3, shuffle=True, random_state=0).split(ORDERS.X)
+    ]
+    row = report.tables[0].rows[0]
+    assert (row[0], row[1], row[-1]) == ("glass", pytest.approx(np.mean(constant)), 0.0)
+    assert len(report.findings) == 26

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.data.io.click_files import read_clicks
+from corank.data.io.clicks import read_clicks
 from corank.deploy.persist import save
 from corank.deploy.persist.files import model_bytes
 from corank.errors import InputError
@@ -74,21 +74,22 @@ def as_lists(log):
     return found
 
 
-def test_ubi_is_read_again_by_the_reader_of_ubi(shop, says):
-    folder, _, wanted = shop
-    target = folder / "events.jsonl"
+def test_an_export_is_read_again_and_learnt_from(shop, says, tmp_path):
+    folder, store, wanted = shop
+    target = tmp_path / "log"
     assert "43 lists" in says("serve", "events", "export", folder, "-o", target)
-    assert as_lists(read_clicks(target)) == list(wanted.values())
-    text = target.read_text()
-    assert "ann" not in text
-    assert "purchase" not in text
-    says("serve", "events", "export", folder, "-o", target, "--persons", "--force")
-    assert '"client_id": "ann"' in target.read_text()
+    clicks, rows = target / "clicks.csv", target / "rows.csv"
+    assert [(query.partition("#")[2], *rest) for query, *rest in as_lists(read_clicks(clicks))] == list(wanted.values())
+    assert not any("ann" in path.read_text() for path in (clicks, rows))
+    table, lists = corank.read(rows, y=False), logged_rows(EventLog(store))
+    np.testing.assert_array_equal(table.X, lists.X)
+    assert (table.qid.tolist(), table.docids.tolist()) == (lists.qid, lists.docids)
     words = ("--model", "shop", "-o", target, "--force", "--json")
     said = json.loads(says("serve", "events", "export", folder, *words))
     assert (said["verb"], said["n_lists"]) == ("serve events export", 40)
-    ids = [one["query_id"] for one in map(json.loads, text.splitlines()) if "action_name" not in one]
-    assert ids == list(wanted)
+    model = tmp_path / "new.safetensors"
+    says("learn-clicks", rows, clicks, "--model", "ranksvm", "--bias", 0, "-o", model)
+    says("serve", "add", folder, "shop", "--model", model)
 
 
 def test_lists_of_equal_items_share_their_rows(shop):
@@ -96,7 +97,7 @@ def test_lists_of_equal_items_share_their_rows(shop):
     found = logged_rows(EventLog(store), "shop")
     assert found.X.shape == (24, 3)  # four queries of six items
     assert found.log.n_impressions == 40
-    assert [(query.partition("#")[0], *rest) for query, *rest in as_lists(found.log)] == list(wanted.values())[:40]
+    assert [(query.partition("#")[2], *rest) for query, *rest in as_lists(found.log)] == list(wanted.values())[:40]
     assert (found.log.log_propensity < 0.0).any()
     both = logged_rows(EventLog(store))
     assert both.log.n_impressions == 43
@@ -119,22 +120,27 @@ def test_a_saved_model_is_replayed_on_the_log_of_a_service(tmp_path, says):
     ranker = corank.SPD().fit(X, X @ WEIGHTS)
     ranker.coef_ = WEIGHTS
     save(ranker, tmp_path / "new.safetensors")
-    said = json.loads(says("replay", folder, "--model", tmp_path / "new.safetensors", "--metric", "clicks@1", "--json"))
+    says("serve", "events", "export", folder, "-o", tmp_path / "log")
+    log = (tmp_path / "log" / "clicks.csv", "--rows", tmp_path / "log" / "rows.csv")
+    said = json.loads(says("replay", *log, "--model", tmp_path / "new.safetensors", "--metric", "clicks@1", "--json"))
     assert said["difference"]["low"] > 0.0
     assert said["new"]["low"] <= gain[np.argmax(X @ WEIGHTS)] <= said["new"]["high"]
     with_bias = ("--metric", "DCG@2", "--bias", 1)
-    assert "the new ranker is better" in says("replay", folder, "--model", tmp_path / "new.safetensors", *with_bias)
+    assert "the new ranker is better" in says("replay", *log, "--model", tmp_path / "new.safetensors", *with_bias)
 
 
 def test_refusals(shop, says, tmp_path):
     folder, store, _ = shop
     with pytest.raises(InputError, match="no list of the model 'none'"):
-        says("serve", "events", "export", folder, "--model", "none", "-o", folder / "x.jsonl")
+        says("serve", "events", "export", folder, "--model", "none", "-o", folder / "x")
     with pytest.raises(InputError, match="has no database"):
-        says("serve", "events", "export", tmp_path, "-o", folder / "x.jsonl")
+        says("serve", "events", "export", tmp_path, "-o", folder / "x")
     assert not (tmp_path / "corank.db").exists()
     with running(store, models=[("wide", "online", online_bytes(5))]) as client:
         assert client.post("/rank", ask(d=5, model="wide")).status_code == 200
     with pytest.raises(InputError, match="choose the lists of one model"):
         logged_rows(EventLog(store))
-    assert not (folder / "x.jsonl").exists()
+    assert not (folder / "x").exists()
+    with pytest.raises(InputError, match=r"corank\.db, which would be lost"):
+        says("serve", "events", "export", folder, "--output", folder, "--force")
+    assert (folder / "corank.db").is_file()

@@ -114,7 +114,7 @@ def test_export_writes_the_ranking_of_all_judges(things):
     out = things.parent / "order.csv"
     assert "8 items ranked by 7 answers; about" in runs(things, "--export", out)
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert list(rows[0]) == ["rank", "name", "score", "std"]
+    assert list(rows[0]) == ["rank", "name", "score", "std", "low", "high"]
     assert [row["rank"] for row in rows] == [str(at) for at in range(1, 9)]
     scores = [float(row["score"]) for row in rows]
     assert scores == sorted(scores, reverse=True)
@@ -126,7 +126,7 @@ def test_export_writes_the_ranking_of_all_judges(things):
     said = runs(things, "--export", out, "--force")
     assert "9 answers of 2 judges, who agree on 1 of 2 pairs" in said
     assert list(next(csv.DictReader(out.read_text().splitlines()))) == [
-        "rank", "name", "score", "std", "score_ann", "score_bob",
+        "rank", "name", "score", "std", "low", "high", "score_ann", "score_bob",
     ]  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def test_export_writes_the_ranking_of_all_judges(things):
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
-        ([], "Questions also depend on the answers of other judges so far (ann 7)."),
+        ([], "Questions also depend on the answers of other judges so far (ann)."),
         (["--strategy", "entropy"], "Questions depend on your answers only, because of --strategy."),
     ],
 )

@@ -51,7 +51,7 @@ def test_journals_are_imported_at_the_first_start(here):
     certificate = (here / "certificate.json").read_bytes()
     lines = verify(certificate, [here / "works.csv"])
     assert any("by the rule 'hypergeometric' was not computed anew" in line for line in lines)
-    assert not any(line.startswith("Confirmed") for line in lines)
+    assert not any(line.startswith("Computed anew") for line in lines)
     changed = certificate.replace(b'"unread": ', b'"unread": 1')
     with pytest.raises(InputError, match="changed"):
         verify(changed, [here / "works.csv"])
@@ -111,4 +111,4 @@ def test_terminal_and_page_share_answers_and_holds(here):
     away.mkdir()
     for path in (works, out):
         shutil.copy(path, away)
-    assert "Confirmed" in run("screen", "verify", here / "new.json", away / "works.csv", "--answers", away)
+    assert "Computed anew" in run("screen", "verify", here / "new.json", away / "works.csv", "--answers", away)

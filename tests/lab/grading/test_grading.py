@@ -156,18 +156,17 @@ def test_orders_and_depth():
         session = GradingSession(task(2, 3), **options)
         return [
             (session.task.documents[one.number].query, session.task.documents[one.number].id)
-            for one in session.open_for("ann")
+            for (one,) in session.open_lists("ann")
         ]
 
     assert order() == [(0, "d0"), (0, "d1"), (0, "d2"), (1, "d0"), (1, "d1"), (1, "d2")]
     assert order(order="depth", depth=2) == [(0, "d0"), (1, "d0"), (0, "d1"), (1, "d1")]
 
 
-def test_result_lists_against_a_plain_enumeration(monkeypatch):
-    monkeypatch.setattr("corank_lab.grading.session.MAX_LIST", 3)
+def test_result_lists_against_a_plain_enumeration():
     rng = np.random.default_rng(0)
     for order, depth in product(("query", "depth"), (0, 5)):
-        session = GradingSession(task(3, 7), order=order, depth=depth)
+        session = GradingSession(task(3, 7), order=order, depth=depth, list_size=3)
         for number in rng.permutation(21)[:9].tolist():
             grade(session, rng.choice(["ann", "bob"]), number, 0, rng.choice(["grade", "later", "unrateable"]))
         open_ones = {
@@ -200,11 +199,11 @@ def test_overlap_is_kept_and_later_comes_last():
     session = GradingSession(task(1, 3), overlap=2)
     grade(session, "ann", 0, 1)
     grade(session, "bob", 0, 0, "unrateable")
-    assert [one.number for one in session.open_for("cat")] == [1, 2]  # two judges answered
+    assert [one.number for (one,) in session.open_lists("cat")] == [1, 2]  # two judges answered
     grade(session, "ann", 1, 0, "later")
-    assert [one.number for one in session.open_for("ann")] == [2]
+    assert [one.number for (one,) in session.open_lists("ann")] == [2, 1]
     grade(session, "ann", 2, 0)
-    assert [one.number for one in session.open_for("ann")] == [1]
+    assert [one.number for (one,) in session.open_lists("ann")] == [1]
     assert session.counts == {"wanted": 3, "finished": 1, "missing": 3}
 
 
@@ -212,11 +211,11 @@ def test_every_document_gets_exactly_its_judges_whatever_the_turns():
     rng = np.random.default_rng(0)
     session = GradingSession(task(5, 8), overlap=3, shared=0.5)
     judges = ["ann", "bob", "cat", "dan"]
-    while any(session.open_for(judge) for judge in judges):
+    while any(session.open_lists(judge) for judge in judges):
         judge = judges[rng.integers(4)]
-        free = session.open_for(judge)
+        free = session.open_lists(judge)
         if free:
-            grade(session, judge, free[0].number, int(rng.integers(4)))
+            grade(session, judge, free[0][0].number, int(rng.integers(4)))
     n_grades = np.array([len(one) for one in session.grades()])
     assert set(n_grades) == {1, 3}
     assert 8 <= (n_grades == 3).sum() <= 32
@@ -265,7 +264,7 @@ def test_the_model_suggests_open_documents_of_all_queries():
     for number in (0, 1, 10, 11):
         grade(session, "ann", number, number % 2 * 3)
     session.install(session.suggest(session.final()))
-    free = session.open_for("ann", most=8)
+    free = [one for (one,) in session.open_lists("ann", most=8)]
     assert {some.documents[one.number].query for one in free} == {0, 1, 2, 3}
     assert {one.number for one in free}.isdisjoint({0, 1, 10, 11, 8, 9, 18, 19})
     words = GradingSession(some, order="model")  # without features: words

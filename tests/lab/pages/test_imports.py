@@ -17,6 +17,7 @@ from corank_lab.pages import imports
 from corank_lab.pages.app import KINDS, create_app
 from corank_lab.pages.imports import (
     MAX_ATTEMPTS,
+    NewUpload,
     add_import,
     files_of_import,
     find_import,
@@ -112,7 +113,7 @@ def test_a_crash_while_a_project_is_saved_leaves_nothing(store, small, monkeypat
 
 
 def test_reading_that_kills_the_server_ends(store, small):
-    add_import(store, "x", "screen", "", [UploadedFile("bees.ris", bees(5).encode())])
+    add_import(store, NewUpload("x", "screen", "", [UploadedFile("bees.ris", bees(5).encode())]))
     for _ in range(MAX_ATTEMPTS):
         store.write(("UPDATE imports SET attempts = attempts + 1",))
     assert imports.Importer(store)._read("x")
@@ -175,7 +176,7 @@ def test_archives_share_one_budget(store, monkeypatch):
     monkeypatch.setattr(uploads, "read_member", lambda *given: opened.append(given[-1]) or read(*given))
     monkeypatch.setattr(imports, "MAX_BYTES", 1000)
     files = [UploadedFile(f"{k}.zip", zipped(**{"x.csv": b"0" * 400})) for k in range(20)]
-    add_import(store, "x", "compare", "", files)
+    add_import(store, NewUpload("x", "compare", "", files))
     read_import(store, KINDS, "x")
     assert find_import(store, "x").error.startswith("2.zip unpacks to more than 1,000 bytes")
     assert opened == ["0.zip", "1.zip", "2.zip"]
@@ -186,7 +187,7 @@ def test_an_upload_that_takes_too_much_memory_is_one_sentence(store, small, monk
         raise MemoryError
 
     monkeypatch.setattr(imports, "sort_upload", fail)
-    add_import(store, "x", "screen", "", [UploadedFile("bees.ris", bees(5).encode())])
+    add_import(store, NewUpload("x", "screen", "", [UploadedFile("bees.ris", bees(5).encode())]))
     read_import(store, KINDS, "x")
     assert "takes more than 4 GB of memory" in find_import(store, "x").error
     assert "CORANK_IMPORT_GB" in find_import(store, "x").error

@@ -12,7 +12,7 @@ import pytest
 
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages.app import KINDS, create_app
-from corank_lab.pages.imports import TASKS, find_import, make_project, unfinished_imports
+from corank_lab.pages.imports import TASKS, NewUpload, find_import, make_project, unfinished_imports
 from corank_lab.pages.uploads import ANY, ROLES, SAVED, UploadedFile, preview_files, with_roles
 from helpers.pages import TEAS, PageClient, words
 from helpers.reviews import bees
@@ -143,7 +143,7 @@ def test_two_columns_cannot_have_one_role(owner):
 
 def test_a_project_for_judging_together_asks_every_document_twice(owner):
     _, store = owner
-    project = make_project(store, KINDS, "together", "", [UploadedFile("pairs.csv", PAIRS)], upload="u")
+    project = make_project(store, KINDS, NewUpload("u", "together", "", [UploadedFile("pairs.csv", PAIRS)]))
     assert project.kind == "grade"
     assert (project.settings["judges"], project.settings["shared"]) == (2, 1.0)
 
@@ -155,7 +155,7 @@ def test_tasks_and_roles_are_about_kinds_of_work():
 def test_only_the_owner_decides(owner):
     client, store = owner
     place = send(owner, ("votes.csv", VOTES))
-    project = make_project(store, KINDS, "compare", "", [UploadedFile("teas.csv", TEAS)], upload="u")
+    project = make_project(store, KINDS, NewUpload("u", "compare", "", [UploadedFile("teas.csv", TEAS)]))
     judge = PageClient(client.app, store.add_judge(project.id, "Ann"))
     assert judge.get(place).status_code == 403
     assert judge.post(place, {"kind": "compare"}).status_code == 403

@@ -30,7 +30,8 @@ MATRIX = {
     "POST /p/{project}/judges/{judge}/revoke": (401, 403, 403, 303),
     "POST /p/{project}/answers": (401, 403, 403, 422),
     "POST /p/{project}/settle": (401, 403, 403, 422),
-    "GET /p/{project}/import": (401, 403, 403, 404),  # a comparison; a screening has these three
+    "GET /p/{project}/import": (401, 403, 403, 404),  # a comparison; a screening has these four
+    "POST /p/{project}/prior": (401, 403, 403, 404),
     "GET /p/{project}/conflicts": (401, 403, 403, 404),
     "GET /p/{project}/report": (401, 403, 403, 404),
     "POST /p/{project}/train": (401, 403, 403, 404),  # only a grading project has these two
@@ -51,9 +52,11 @@ MATRIX = {
     "GET /p/{project}/judges/{judge}/revoke": (401, 403, 403, 303),
     "GET /p/{project}/answers": (401, 403, 403, 303),
     "GET /p/{project}/settle": (401, 403, 403, 303),
+    "GET /p/{project}/prior": (401, 403, 403, 303),
     "GET /p/{project}/undo": (401, 303, 403, 303),
 }
 SCREENING = {f"GET /p/{{project}}/{name}": (401, 403, 403, 200) for name in ("import", "conflicts", "report")}
+SCREENING["POST /p/{project}/prior"] = (401, 403, 403, 422)  # without an error that is accepted
 GRADING = {  # without grades
     "POST /p/{project}/train": (401, 403, 403, 422), "GET /p/{project}/train": (401, 403, 403, 303)
 }  # fmt: skip

@@ -15,6 +15,7 @@ from corank_lab.pages.app import create_app
 from corank_lab.pages.markup import highlight
 from corank_lab.records.records import read_records
 from corank_lab.screening.certificate import verify
+from corank_lab.screening.stopping.rules import DEFAULT_CONFIDENCE, TRADE
 from helpers.pages import PageClient, answers_of_judges, fields, words
 from helpers.reviews import bees, with_duplicate
 from helpers.stores import open_new
@@ -87,6 +88,71 @@ def test_the_import_shows_files_duplicates_and_missing_fields(owner):
         assert text in page
     assert "Imported: 12 records, duplicates among them: 2" in words(owner.get(path).text)
     assert owner.post(f"{path}/settle", {"item": "b0", "action": "eat", "client_id": "x"}).status_code == 422
+
+
+def with_column(n):
+    """A table of records with a column of probabilities, which are high for those about bees."""
+    titles = [f"{'Bees' if at % 4 == 0 else 'Glaciers'} and study {at}" for at in range(n)]
+    rows = [f"w{at},{title},{0.9 if 'Bees' in title else 0.1},{at + 90}" for at, title in enumerate(titles)]
+    return "id,title,llm,size\n" + "\n".join(rows) + "\n"
+
+
+OLD = "id,title,included\n" + "".join(f"o{at},{'Bees' if at % 2 else 'Ice'} of old {at},{at % 2}\n" for at in range(12))
+
+
+def test_prior_knowledge_of_the_page_leads_the_reading(app, store, owner):
+    made = owner.post("/projects", {"kind": "screen"}, [("files", ("works.csv", with_column(24).encode()))])
+    path = made.headers["location"].removesuffix("/import")
+    page = owner.get(f"{path}/import").text
+    assert re.findall(r'<option value="(llm|size|id|title)"', page) == ["llm"]
+    assert re.search(r'value="95" required checked> <span><b>1 in 20</b>', page)
+    default = next(level for level in TRADE if level.confidence == DEFAULT_CONFIDENCE)
+    assert f"reads {100 * default.read:.1f} % of the records; {100 * default.worst_group:.1f} % reach" in words(page)
+    form = {"topic": "bees", "probability": "llm", "confidence": "90"}
+    saved = owner.post(f"{path}/prior", form, [("files", ("old.csv", OLD.encode()))])
+    assert saved.headers["location"] == f"{path}/import#known"
+    page = owner.get(f"{path}/import").text
+    assert "In use: old.csv: 12 judged records, 6 relevant" in words(page)
+    assert '<option value="llm" selected>' in page
+    assert re.search(r'value="90" required checked> <span><b>1 in 10</b>', page)
+    settings = store.project(path[3:]).settings
+    assert (settings["topic"], settings["probability"], settings["confidence"]) == ("bees", "llm", 0.9)
+    workspace = workspace_of(app, store, path)
+    workspace.background.wait()
+    assert workspace.session.sources.shape == (24, 3)
+    for _ in range(6):  # all six before any other
+        workspace.background.wait()
+        html = owner.get(f"{path}/judge").text
+        assert title_of(html).startswith("Bees")
+        answer(owner, path, "relevant", html)
+    whole = owner.get(f"{path}/export/project").content
+    again = owner.post("/projects", {"kind": "project"}, [("files", ("works.zip", whole))]).headers["location"]
+    assert "In use: old.csv: 12 judged records" in words(owner.get(f"{again.removesuffix('/import')}/import").text)
+    forget = {**form, "probability": "", "topic": "", "forget": "on"}
+    assert owner.post(f"{path}/prior", forget).status_code == 303
+    assert workspace_of(app, store, path).session._prior.reviews is None
+    assert "In use" not in words(owner.get(f"{path}/import").text)
+
+
+@pytest.mark.parametrize(
+    ("change", "file", "sentence"),
+    [
+        ({"probability": "size"}, None, "the column 'size' holds no probabilities"),
+        ({"probability": "none"}, None, "no column 'none'"),
+        ({"confidence": "30"}, None, "confidence is 0.3"),
+        ({}, "id,title\na,Tin\n", "the old reviews have 0 relevant and 0 irrelevant records"),
+        ({}, "id,title,included\n" + "a,Tin,1\n" * 700_000, "the limit"),
+    ],
+)
+def test_prior_knowledge_that_cannot_be_used_is_refused(owner, store, change, file, sentence):
+    made = owner.post("/projects", {"kind": "screen"}, [("files", ("works.csv", with_column(24).encode()))])
+    path = made.headers["location"].removesuffix("/import")
+    before = store.project(path[3:])
+    files = [("files", ("old.csv", file.encode()))] if file else None
+    refused = owner.post(f"{path}/prior", {"topic": "", "probability": "", "confidence": "95", **change}, files)
+    assert refused.status_code == 422
+    assert sentence in words(refused.text)
+    assert store.project(path[3:]) == before
 
 
 def test_groups_that_are_separated_are_judged_apart(app, store, owner):
@@ -290,7 +356,7 @@ def test_the_certificate_can_be_verified_from_its_archive(app, store, owner, tmp
     zipfile.ZipFile(io.BytesIO(found.content)).extractall(tmp_path)
     files = sorted((tmp_path / "records").rglob("*.ris"))
     lines = verify((tmp_path / "certificate.json").read_bytes(), files, tmp_path / "answers")
-    assert any("Confirmed" in line for line in lines)
+    assert any("Computed anew" in line for line in lines)
 
 
 def test_the_certificate_keeps_judges_apart_whatever_their_names(app, store, owner, tmp_path):

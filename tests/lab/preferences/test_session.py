@@ -7,7 +7,7 @@ from scipy.stats import norm
 from corank.data.io.items import Items
 from corank.errors import InputError
 from corank.metrics import disagreement_error
-from corank.models.gp.ep.process import Posterior
+from corank.models.gp.process import Posterior
 from corank_lab.preferences import PreferenceJournal, PreferenceSession, Question, Ranking
 from corank_lab.preferences.answers import PairwiseAnswer, PreferenceEntry
 from corank_lab.preferences.model import PreferenceModel

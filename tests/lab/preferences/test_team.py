@@ -7,7 +7,7 @@ import pytest
 
 from corank.data.io.items import Items
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
-from corank_lab.preferences.ranking import judge_reliability, wilson
+from corank_lab.preferences.model import judge_reliability
 from corank_lab.preferences.session import PreferenceSession
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
@@ -116,28 +116,12 @@ def test_sides_are_random():
     assert sides == {0, 1}
 
 
-def test_wins_count_ties_as_halves():
-    team = PreferenceSession(Items(NAMES[:3]))
-    answer(team, "ann", (0, 1))
-    answer(team, "bob", (1, 0))
-    answer(team, "bob", (1, 2), action="bad")
-    answer(team, "bob", (0, 2), action="skip")
-    np.testing.assert_array_equal(team.wins(), [[0, 2, 0], [0, 0, 0.5], [0, 0.5, 0]])
-
-
 def test_a_change_replaces_the_answer():
     answers = PreferenceAnswers(Items(NAMES))
     for action, by in (("left", "model"), ("right", "repeat"), ("equal", "change")):
         answers.add(PreferenceEntry(action, "a", "b", by))
-    assert [action for action, _ in answers.kept] == ["left", "equal"]
+    assert [action for action, _ in answers.answers] == ["left", "equal"]
     assert answers.repeats == [False]
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 10), (5, 10), (10, 10), (70, 100)])
-def test_wilson_solves_its_equation(k, n):
-    low, high = wilson(k, n)
-    for end in (low, high):  # |k/n - p| = z sqrt(p (1 - p) / n)
-        assert abs(k / n - end) == pytest.approx(1.959964 * np.sqrt(max(end * (1 - end), 0) / n), abs=1e-7)
 
 
 def test_a_coin_is_near_chance_and_a_careful_judge_is_not():
@@ -149,6 +133,10 @@ def test_a_coin_is_near_chance_and_a_careful_judge_is_not():
         for a, b in pairs if name != "new" else pairs[:2]:
             action = "left" if name != "coin" or rng.random() < 0.5 else "right"
             answers.add(PreferenceEntry(action, f"i{a}", f"i{b}", "overlap"))
-    found = {one.judge: one for one in judge_reliability(judges)}
+    found = judge_reliability(judges)
     assert [found[name].is_near_chance for name in judges] == [False, False, True, False]
-    assert found["ann"].shared == 40 + 40 + 2
+    assert found["ann"].compared == 40 + 40 + 2
+    for item in found.values():  # Wilson: |k/n - p| = z sqrt(p (1 - p) / n)
+        for end in (item.low, item.high):
+            width = 1.959964 * np.sqrt(end * (1 - end) / item.compared)
+            assert abs(item.same / item.compared - end) == pytest.approx(width, abs=1e-6)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import mailbox
 from email.message import EmailMessage
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from corank.errors import InputError
 from corank_lab.records import documents
@@ -185,3 +188,79 @@ def test_a_line_break_inside_a_value_of_a_load_file_begins_no_document():
     parsed = parse_load_file(text, "a.dat")
     assert [record["text"] for record in parsed.records] == [["a\nb"], ["c"]]
     assert parsed.places[1].endswith("line 4")
+
+
+def with_images(folder, rows):
+    """Write a load file of the documents, and the rows as the Opticon file beside it."""
+    ids = [row[0] for row in rows if row[3]]
+    table = [
+        ["BEGDOC", "SUBJECT", "BODY"],
+        *([id, f"Subject {id}", "Tin."] for id in ids),
+        ["none", "No image", "Tin."],
+    ]
+    (folder / "load.dat").write_text(load_file_text(table), encoding="utf-8", newline="")
+    with (folder / "load.opt").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return folder / "load.dat"
+
+
+def test_pages_and_images_of_an_opticon_file(tmp_path):
+    rows = [
+        ["A1", "VOL1", r"D:\IMAGES\001\A1.TIF", "Y", "", "", "3"], ["A2", "VOL1", r"..\..\A2.TIF", "", "", "", ""],
+        ["A3", "", "/etc/passwd", "", "", "", ""], ["A4", "VOL1", "A4, second.pdf", "Y", "", "", "29"],
+        ["A5", "VOL1", "A5.TIF", "Y", "", "", ""], ["A6", "VOL1", "A6.TIF", "", "", "", ""],
+    ]  # fmt: skip
+    path = with_images(tmp_path, rows)
+    with (tmp_path / "load.opt").open("a", encoding="utf-8") as file:
+        file.write("\n\n")
+    records = read_records(path)
+    assert [fields.get("Page Count") for fields in records.fields] == [["3"], ["29"], ["2"], None]
+    assert records.sources[0].remarks[-1].endswith("load.opt lists images of 3 documents; 3 of them are in this file.")
+    write_records(tmp_path / "part.opt", records.take([2, 0]))
+    with (tmp_path / "part.opt").open(newline="") as file:
+        assert list(csv.reader(file)) == [*rows[4:], *rows[:3]]
+
+
+CELL = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters="\u00ae\u00fe"), max_size=12
+)
+HOSTILE = st.sampled_from(
+    ["../../secret.opt", "/etc/passwd", "C:\\x.tif", "=1+1", '"', 'a "b", c', "~/x", "\\\\host\\x"]
+)
+DOCUMENT = st.lists(st.tuples(CELL, CELL | HOSTILE, CELL, CELL), min_size=1, max_size=3)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(DOCUMENT, min_size=1, max_size=4))
+def test_images_are_written_as_they_were_read(tmp_path, documents):
+    rows = [
+        [f"D{i}.{k}", volume, path, "Y" if k == 0 else "", folder, box, str(len(pages)) if k == 0 else ""]
+        for i, pages in enumerate(documents)
+        for k, (volume, path, folder, box) in enumerate(pages)
+    ]
+    records = read_records(with_images(tmp_path, rows))
+    before = sorted(item.name for item in tmp_path.iterdir() if not item.name.startswith("again"))
+    assert before == ["load.dat", "load.opt"]  # no path of the file was made
+    assert [int(fields["Page Count"][0]) for fields in records.fields[:-1]] == list(map(len, documents))
+    write_records(tmp_path / "again.opt", records, overwrite=True)
+    with (tmp_path / "again.opt").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == rows
+    write_records(tmp_path / "again.dat", records, overwrite=True)  # the images are a column of it
+    (tmp_path / "again.opt").unlink()
+    write_records(tmp_path / "again.opt", read_records(tmp_path / "again.dat"))
+    with (tmp_path / "again.opt").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == rows
+    (tmp_path / "again.opt").unlink()
+
+
+def test_other_files_are_no_image_load_files(tmp_path):
+    path = with_images(tmp_path, [["A1", "V", "a.tif", "Y", "", "", "1"]])
+    (tmp_path / "load.opt").write_text("A1,V,a.tif,N\n")
+    with pytest.raises(InputError, match=r"load\.opt, line 1: .*A1,V,a\.tif,N"):
+        read_records(path)
+    (tmp_path / "load.opt").unlink()
+    with pytest.raises(InputError, match=r"no record has images"):
+        write_records(tmp_path / "x.opt", read_records(path))
+    (tmp_path / "load.opt").symlink_to("/etc/passwd")
+    with pytest.raises(InputError, match="is a link"):
+        read_records(path)

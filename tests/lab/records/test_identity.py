@@ -49,7 +49,7 @@ def test_records_have_keys_in_order_of_reliability() -> None:
     first, second = records.keys
     assert [key.partition(":")[0] for key in first] == ["doi", "pmid", "title", "id"]
     assert second == (f"title:{fingerprint('x', None, [])}", "id:b")  # without a title, by the abstract
-    assert Records(["b"], [""], [""]).keys == [("id:b",)]
+    assert list(Records(["b"], [""], [""]).keys) == [("id:b",)]
     assert records.take([1]).ids == ["b"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from corank.errors import InputError
 from corank_lab.records.identity import fingerprint
-from corank_lab.records.records import Records, read_records
+from corank_lab.records.records import Records, read_records, records_from_json, records_to_json
 from corank_lab.records.writer import write_records
 
 
@@ -229,3 +229,20 @@ def test_a_file_in_which_most_titles_are_missing_gets_a_remark(tmp_path):
     found = reads(tmp_path, "a.csv", "title,doi,year\nTin,10.1000/a,2001\n,10.1000/b,2001\n,10.1000/c,2002\n")
     assert found.sources[0].remarks == ("Only 1 of 3 records have a title; check the column or tag of the title.",)
     assert not reads(tmp_path, "a.csv", "title,doi\nTin,10.1000/a\n").sources[0].remarks
+
+
+def test_records_as_json_hold_each_text_once_and_come_back(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "key,title,abstract,note\n1,Tin,A long abstract on tin.,abstract\n2,Ore,Ore,Ore\n3,  Zinc  ore ,,title\n",
+        encoding="utf-8",
+    )
+    records = read_records(tmp_path / "a.csv")
+    text = json.dumps(records_to_json(records))
+    assert text.count("A long abstract on tin.") == 1
+    again = records_from_json(json.loads(text))
+    assert list(again.fields) == [dict(fields) for fields in records.fields]
+    assert (list(again.titles), list(again.abstracts)) == (list(records.titles), list(records.abstracts))
+    assert (list(again.details), list(again.sources)) == (list(records.details), list(records.sources))
+    whole = json.loads(text)
+    whole["fields"] = [dict(fields) for fields in records.fields]  # as projects were stored before
+    assert list(records_from_json(whole).fields) == list(again.fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corank_lab.records.columns import LabelCounts, label_of_notes, normalise_name
+from corank_lab.records.columns import _label_of_notes, _LabelCounts, normalise_name
 from corank_lab.records.evidence import first_author_words, first_page, same_journal
 from corank_lab.records.identity import (
     comparable_title,
@@ -19,17 +19,16 @@ from corank_lab.records.identity import (
     replaced_words,
     title_similarity,
 )
-from corank_lab.records.output import family_of, one_cell
 from corank_lab.records.parsed import (
     clean_abstract,
     clean_line,
-    clean_text,
     split_authors,
     split_keywords,
     split_references,
 )
 from corank_lab.records.records import Records, summarise
 from corank_lab.records.tagged import decode_latex
+from corank_lab.records.writer import family_of, one_cell
 
 
 def test_evidence():
@@ -56,7 +55,7 @@ def test_fields_clean():
         clean_line("The <i>Caf&eacute;</i>&nbsp;effect\n of H<sub>2</sub>O, p < 0.05")
         == "The Café effect of H2O, p < 0.05"
     )
-    assert clean_text("<jats:p>Tin &amp;lt; gold.</jats:p> <jats:p>Ore</jats:p>") == "Tin < gold.\nOre"
+    assert clean_abstract("<jats:p>Tin &amp;lt; gold.</jats:p> <jats:p>Ore</jats:p>") == "Tin < gold.\nOre"
     assert clean_abstract("[No abstract available]") == ""
     assert clean_abstract("n/a") == ""
     assert clean_abstract("No abstract art was shown.") == "No abstract art was shown."
@@ -69,7 +68,7 @@ def test_fields_columns():
 
 
 def test_fields_labels():
-    assert label_of_notes(['RAYYAN-INCLUSION: {"Ann"=>"Included", "Bo"=>"Included"}'], LabelCounts()) == 1.0
+    assert _label_of_notes(['RAYYAN-INCLUSION: {"Ann"=>"Included", "Bo"=>"Included"}'], _LabelCounts()) == 1.0
 
 
 def test_fields_names():

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from corank.data.io.table_text import csv_text
+from corank.data.io.tables import csv_text
 from corank.errors import InputError
 from corank_lab.records.parsed import split_authors, split_keywords, split_references
 from corank_lab.records.records import read_records

@@ -13,13 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corank.data.io.table_text import defuse
+from corank.data.io.tables import defuse
 from corank.errors import InputError
-from corank_lab.records.output import family_of, guess_family, squeeze
 from corank_lab.records.parsed import clean_line
 from corank_lab.records.records import RecordDetails, Records, RecordSource, read_records
+from corank_lab.records.tables import CELL
 from corank_lab.records.tagged import decode_latex
-from corank_lab.records.writer import CELL, WRITTEN, require_records_suffix, write_records
+from corank_lab.records.writer import (
+    WRITTEN,
+    family_of,
+    guess_family,
+    require_records_suffix,
+    squeeze,
+    write_records,
+)
 from experiments.datasets.catalog import data_root
 
 DETAILS = [

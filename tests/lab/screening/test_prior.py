@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 
 from corank.errors import InputError
 from corank_lab.records.records import Records
-from corank_lab.screening import Screening, make_views
+from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, make_views
 from corank_lab.screening.model import ScreeningModel
-from corank_lab.screening.prior import Prior, column_scores, logistic_map
+from corank_lab.screening.prior import Prior, column_scores, keep_prior, kept_prior, logistic_map, probability_columns
 from helpers.records import collection
 
 RECORDS = collection(60, 12)
@@ -105,3 +105,26 @@ def test_a_prior_leads_the_reading_before_the_first_find():
 def test_what_is_no_prior_raises(prior, values, message):
     with pytest.raises(InputError, match=message):
         prior.columns(with_column(values), VIEWS)
+
+
+def test_a_project_keeps_its_sources_for_every_session(tmp_path):
+    records, old = with_column([str(0.2 + 0.01 * at) for at in range(60)]), collection(40, 8, seed=3)
+    with ScreeningJournal(tmp_path / "corank.db") as journal:
+        journal.begin(UniqueRecords(records))
+        journal.change_settings(**keep_prior(journal.store, journal.project, records, old, "llm"))
+        kept, remark = kept_prior(journal.store, journal.project, records)
+        assert not remark
+        np.testing.assert_array_equal(kept.columns(records, VIEWS), Prior(old, "llm").columns(records, VIEWS))
+        assert keep_prior(journal.store, journal.project, records, None, None) == {}
+        # a file of a later search may lack the column
+        kept, remark = kept_prior(journal.store, journal.project, RECORDS)
+        assert (kept.column, kept.reviews is None) == ("", False)
+        assert remark.startswith("The probabilities are not used: the records have no column 'llm'")
+
+
+def test_columns_of_probabilities_are_those_that_can_be_read_as_such():
+    fields = [{"p": [f"{at} %"], "n": [str(at)], "same": ["0.5"], "word": ["a"], "gap": ["0.1"] * (at % 2)}
+              for at in range(120)]  # fmt: skip
+    records = Records([f"{at}" for at in range(120)], ["tin"] * 120, [""] * 120, fields=fields)
+    assert probability_columns(records.take(range(90))) == ["p", "n"]
+    assert probability_columns(records) == []

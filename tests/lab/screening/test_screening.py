@@ -271,7 +271,14 @@ def test_a_random_sample_is_not_larger_than_the_collection():
     with pytest.raises(InputError, match="richness is 21"):
         Screening(records, richness=21)
     with pytest.raises(InputError, match="richness is 21"):
-        protocol_paragraph(20, {"a.csv": "0"}, stopping_rule("agree", 20, 0.95, None), 0, 21)
+        protocol_paragraph(20, {"a.csv": "0"}, stopping_rule("agree", 20), 0, 21)
+
+
+def test_a_protocol_says_how_the_sample_is_read():
+    for rule, has_sample in (("sample", True), ("agree", False)):
+        text = protocol_paragraph(20, {"a.csv": "0"}, stopping_rule(rule, 20, confidence=0.9), 0, 5)
+        assert ("random unread records are read in the order of the seed" in text) == has_sample
+        assert "an accepted error of 1 in 10, over many screenings" in text
 
 
 def test_a_random_sample_before_the_reading_states_the_richness():
@@ -283,13 +290,25 @@ def test_a_random_sample_before_the_reading_states_the_richness():
         assert screening.why(record).by == "richness"
         drawn.append(record)
         screening.answer(record, relevant=bool(records.labels[record] == 1))
+        said = screening.progress().forecast[-1]  # no share of a sample whose size may depend on its answers
+        assert said == f"Richness: {len(drawn)} of 10 random records are read." or len(drawn) == 10
     assert drawn == draw_order(60, (), 4)[:10]
     found = int(records.labels[drawn].sum())
     assert screening.progress().forecast[-1].startswith(f"Richness: {found} of 10 random records are relevant")
     assert screening.why(screening.next()).by != "richness"
     assert screening.rule.n == 50  # the ranking has no part in the sample
     assert screening.team.n_known == found
-    assert "2 of 2 random records are relevant (100 %, " in richness_sentence(135, 2, 2)
+    assert "2 of 2 random records are relevant (100 %). " in richness_sentence(135, 2, 2)
+
+
+def test_a_gap_ends_the_random_sample():
+    records = collection(60, 12)
+    screening = Screening(records, richness=10, random_state=4)
+    drawn = draw_order(60, (), 4)[:10]
+    for record in drawn:
+        screening.next()
+        screening.later(record) if record == drawn[6] else screening.answer(record, relevant=True)
+    assert "Richness: 6 of 10 random records are read." in screening.progress().forecast
 
 
 def test_a_thread_follows_the_family():

@@ -51,7 +51,7 @@ def test_the_model_finds_relevant_records_first(records, truth):
     assert len(set(numbers)) == 30
     assert truth[numbers].sum() >= 7  # 5 at random
     team.advice = team.plan_advice()()
-    assert [line.split(":")[0] for line in team.advice.lines] == ["Estimated", "Tested", "Proved"]
+    assert [line.split(":")[0] for line in team.advice.forecast] == ["Estimated", "Tested", "Proved"]
 
 
 def test_each_record_is_read_by_as_many_judges_as_asked(records, truth):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank_lab.screening import views as tfidf
-from corank_lab.screening.views import TfidfVocabulary
+from corank_lab.screening.views import TfidfVocabulary, join_columns
 from helpers.records import tfidf_products
 
 OTHERS = ["tin gold", "gold tin", "silver", "", "tin unknown gold", "mine mine mine", "Tin, gold"]
@@ -26,7 +26,8 @@ def without_diagonal(products):
 def held_against(texts, others):
     """Products of scikit-learn's rows; a pair of one text only counts in its norm."""
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95)
-    words, rows = TfidfVocabulary.learn(texts)
+    words, blocks = TfidfVocabulary.learn(texts)
+    rows = join_columns(blocks)
     assert rows.dtype == np.float32
     assert rows.indices.dtype == np.int32
     try:
@@ -83,7 +84,7 @@ def test_products_follow_the_definition():
         "statin trials, not randomised",
         "mining of tin", "tin mines and mining", "",
     ]  # fmt: skip
-    _, rows = TfidfVocabulary.learn(texts)
+    rows = join_columns(TfidfVocabulary.learn(texts)[1])
     expected = tfidf_products(texts)
     np.testing.assert_allclose(without_diagonal((rows @ rows.T).toarray()), without_diagonal(expected), atol=1e-6)
     assert expected[3, 4] > 0.2

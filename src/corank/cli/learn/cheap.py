@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from corank.cli.options import ColumnOptions
-from corank.cli.output import make_console, print_json, show
+from corank.cli.output import emit
 from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.metrics import RunsEvaluation
+    from corank.tables import ReportTable
 
 DRAW = ("probability", "share", "time")
 """Columns of a file of drawn documents, beside query and docid."""
@@ -28,7 +29,7 @@ def evaluate_with_cheap(
     """Print human only, cheap only and corrected values of runs; exit with status 1 if a run is much worse."""
     from corank.cli.rows import read_run_file, read_truth
     from corank.console import printable
-    from corank.data.io.compressed import require_text_place, write_text
+    from corank.data.durable.compressed import require_text_place, write_text
     from corank.metrics.cheap.report import fields, losses, sentences, tables
     from corank.metrics.cheap.report import junit as junit_text
     from corank.metrics.cheap.runs import evaluate_runs
@@ -59,15 +60,12 @@ def evaluate_with_cheap(
             stream.write(junit_text(matches, fail_if_worse or 0.0).encode())
     if report is not None:
         write_page(report, matches, force=force)
-    if as_json:
-        print_json("evaluate", fields(matches, fail_if_worse))
-    else:
-        console = make_console()
-        for result in matches.values():
-            for table in tables(result):
-                show(table, console)
-            typer.echo(printable("\n".join(sentences(result, these_queries))))
-        for _, _, sentence in failed:
+    parts: list[ReportTable | str] = []
+    for result in matches.values():
+        parts += [*tables(result), *sentences(result, these_queries)]
+    emit(as_json, "evaluate", fields(matches, fail_if_worse), *parts)
+    if not as_json:
+        for *_, sentence in failed:
             typer.echo(printable(sentence), err=True)
     if failed:
         raise typer.Exit(1)
@@ -80,7 +78,6 @@ def evaluate_drawn(
     """Print the estimates from human grades of drawn documents."""
     from corank.cli.rows import read_run_file, read_truth
     from corank.clicks.sequential import InterleavingTest
-    from corank.console import printable
     from corank.data.io.judgements import read_judgements
     from corank.data.io.trec import Qrels
     from corank.metrics.cheap.documents import evaluate_documents
@@ -108,29 +105,24 @@ def evaluate_drawn(
     for terms, bound in result.sequential:
         test = InterleavingTest(0.05 / len(others), bound=bound, tuned_for=max(1, result.n_drawn // 30))
         verdicts.append(test.add(terms).verdict())
-    if as_json:
-        S = len(result.systems)
-        print_json("evaluate", {
-            "convention": convention, "metric": result.metric, "n_queries": result.n_queries, "n_drawn": result.n_drawn,
-            "n_graded": result.n_graded, "notes": result.notes,
-            "means": [
-                {"system": name, "cheap": float(result.cheap[i]), "corrected": result.estimate.interval(i)._asdict()}
-                for i, name in enumerate(result.systems)
-            ],
-            "differences": [
-                {"base": result.systems[b], "other": result.systems[a],
-                 "corrected": result.estimate.interval(a, b)._asdict()} for b in range(S) for a in range(b + 1, S)
-            ],
-            "at_any_time": [
-                {"base": result.systems[0], "other": name, "low": item.low, "high": item.high,
-                 "decided_after": item.decided_at, "p_value": item.p_value}
-                for name, item in zip(others, verdicts, strict=False)
-            ],
-        })  # fmt: skip
-        return
-    console = make_console()
-    for table in result.tables():
-        show(table, console)
+    S = len(result.systems)
+    fields = {
+        "convention": convention, "metric": result.metric, "n_queries": result.n_queries, "n_drawn": result.n_drawn,
+        "n_graded": result.n_graded, "notes": result.notes,
+        "means": [
+            {"system": name, "cheap": float(result.cheap[i]), "corrected": result.estimate.interval(i)._asdict()}
+            for i, name in enumerate(result.systems)
+        ],
+        "differences": [
+            {"base": result.systems[b], "other": result.systems[a],
+             "corrected": result.estimate.interval(a, b)._asdict()} for b in range(S) for a in range(b + 1, S)
+        ],
+        "at_any_time": [
+            {"base": result.systems[0], "other": name, "low": item.low, "high": item.high,
+             "decided_after": item.decided_at, "p_value": item.p_value}
+            for name, item in zip(others, verdicts, strict=False)
+        ],
+    }  # fmt: skip
     lines = [
         f"{result.n_graded} of {result.n_drawn} drawn documents have human grades. Intervals: 95%, for the "
         f"{result.n_queries} listed queries; they hold whatever the cheap judges' bias is, if you look once."
@@ -140,39 +132,32 @@ def evaluate_drawn(
         lines.append(
             f"At any time: {name} against {result.systems[0]}: {state} ({entry.low:+.4f} to {entry.high:+.4f})."
         )
-    lines += [f"Note: {note}" for note in result.notes]
-    typer.echo(printable("\n".join(lines)))
+    lines += [f"Note: {remark}" for remark in result.notes]
+    emit(as_json, "evaluate", fields, *result.tables(), *lines)
 
 
 def _read_drawn(path: Path) -> list[tuple[str, str, float, float, float]]:
-    from corank.data.io.table_text import csv_rows, read_utf8
+    from corank.data.io.tables import read_table
+    from corank.parameters import number
 
-    columns, rows = csv_rows(read_utf8(path), str(path))
-    if lacking := [name for name in ("query", "docid", *DRAW) if name not in columns]:
+    table = read_table(path)
+    if lacking := [name for name in ("query", "docid", *DRAW) if name not in table.columns]:
         raise InputError(f"{path} has no column {lacking[0]}; pass the file of corank suggest --for evaluation.")
-    drawn = []
-    for where, row in rows:
-        try:
-            odds = tuple(float(row[name]) for name in DRAW)
-        except ValueError:
-            odds = (0.0,)
-        if not all(0.0 < odd <= 1.0 for odd in odds):
-            raise InputError(f"{where}: {', '.join(DRAW)} must be numbers above 0 up to 1; do not edit them.")
-        drawn.append((str(row["query"]), str(row["docid"]), *odds))
-    if not drawn:
+    if not len(table):
         raise InputError(f"{path} has no documents.")
-    return drawn  # type: ignore[return-value]
+    odds = [table.numbers(name, number(0.0, 1.0, inside="(]")).tolist() for name in DRAW]
+    return list(zip(table.texts("query"), table.texts("docid"), *odds, strict=True))
 
 
 def is_drawn(path: Path) -> bool:
     """Return whether a table has the columns of a draw."""
+    from corank.data.durable.text import open_text
     from corank.data.io.read import detect_format
-    from corank.data.io.table_text import csv_rows, suffix_of
-    from corank.data.io.text import open_text
+    from corank.data.io.tables import csv_table, suffix_of
 
     if suffix_of(path) not in (".csv", ".tsv") or detect_format(path) != "csv":
         return False
-    return {*DRAW} <= set(csv_rows(open_text(path).first_line().decode(errors="replace"), str(path))[0])
+    return {*DRAW} <= set(csv_table(open_text(path).first_line().decode(errors="replace"), str(path)).columns)
 
 
 def suggest_for_evaluation(
@@ -183,11 +168,10 @@ def suggest_for_evaluation(
     import numpy as np
 
     from corank.cli.output import emit_rows
-    from corank.cli.rows import read_run_file, read_truth
-    from corank.data.io.compressed import require_text_place
+    from corank.cli.rows import read_run_file, read_texts, read_truth
+    from corank.data.durable.compressed import require_text_place
     from corank.metrics.cheap.documents import document_weights, gains, sample_documents, with_frame
     from corank.metrics.conventions import find_convention
-    from corank.text import read_document_fields
 
     if output is not None:
         require_text_place(output, overwrite=force)
@@ -201,21 +185,11 @@ def suggest_for_evaluation(
     sampled = sample_documents(W, gains(graded.grades[:-1], metric, rules).T, number, np.random.default_rng(seed))
     queries, names = graded.documents
     chosen = [(graded.queries[queries[i]], names[i]) for i in sampled.documents.tolist()]
-    fields: dict[str, dict[str, str]] = {}
-    for path in texts:
-        fields |= {name: result for name, result in read_document_fields(path) if name in {item for _, item in chosen}}
-    shown = list(dict.fromkeys(key for result in fields.values() for key in result))
+    shown, cells = read_texts(texts, [document for _, document in chosen])
     header = ("query", "docid", *DRAW, *shown, "rating")
     lines = [
-        (
-            *pair,
-            f"{pi:.8g}",
-            f"{share:.8g}",
-            f"{time:.8g}",
-            *(fields.get(pair[1], {}).get(key, "") for key in shown),
-            "",
-        )
-        for pair, pi, share, time in zip(chosen, *sampled[1:], strict=True)
+        (*pair, *(f"{value:.8g}" for value in odds), *more, "")
+        for pair, odds, more in zip(chosen, zip(*sampled[1:], strict=True), cells, strict=True)
     ]
     sentence = (
         f"wrote {output}: {len(lines)} documents of {len({query for query, _ in chosen})} queries, in the order of "
@@ -248,7 +222,7 @@ def write_page(path: Path, evaluation: RunsEvaluation, *, force: bool) -> None:
         described = "; ".join(f"{row.name} {row.mean:.3f}, {row.low:.3f} to {row.high:.3f}" for row in rows)
         caption = f"Means with {result.level:.0%} intervals, before and after the correction by cheap grades."
         chart = interval_chart(rows, result.metric)
-        drawn = plot(chart, f"m{number}", result.metric, described, caption, is_lone=True)
+        drawn = plot(chart, f"m{number}", result.metric, described, caption)
         lines = sentences(result, evaluation.these_queries)
         opening = [paragraph(lines[0], "verdict"), drawn, bullets(lines[1:])]
         sections.append(part(f"m{number}", result.metric, [*opening, *tables(result)]))

@@ -12,8 +12,8 @@ from corank.cli.options import INTERRUPTED, Convention, Data, Json, JudgedColumn
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
-    from corank.comparison import MethodOutcome, Study
-    from corank.data.io.text import TextFile
+    from corank.comparison import Study
+    from corank.data.durable.text import TextFile
 
 QUICK_FOLDS, QUICK_SHARES = 3, (0.1, 0.5)
 """Folds and shares of the learning curve with ``--quick``."""
@@ -76,7 +76,7 @@ def compare(
     import shlex
     import sys
 
-    from corank.data.io.text import require_exists
+    from corank.data.durable.text import require_exists
 
     seconds = None if budget is None else parse_time(budget)
     marker, pools = parse_unjudged(unjudged or [])
@@ -88,8 +88,8 @@ def compare(
     from corank.cli.rows import read_rows
     from corank.comparison import compare as run
     from corank.comparison.methods import DEFAULT, QUICK, find_methods
+    from corank.comparison.outcomes import write
     from corank.comparison.study import FRACTIONS, STUDY, study_record
-    from corank.comparison.study_report import write
     from corank.data.io.read import open_source, read
     from corank.metrics import parse_metric
     from corank.metrics.conventions import find_convention
@@ -118,9 +118,8 @@ def compare(
         study = run(
             names, rows, unjudged=more, prior=prior_columns, metrics=metrics, convention=convention,
             folds=folds or (QUICK_FOLDS if quick else 5), fractions=shares if curve else (),
-            n_repeats=1 if quick else 2, budget=seconds, folder=folder, overwrite=force, n_jobs=jobs,
-            random_state=seed, verbose=True, name=", ".join(path.name for path in data),
-            command=shlex.join(["corank", *sys.argv[1:]]),
+            budget=seconds, folder=folder, overwrite=force, n_jobs=jobs, random_state=seed, verbose=True,
+            name=", ".join(path.name for path in data), command=shlex.join(["corank", *sys.argv[1:]]),
         )  # fmt: skip
     except KeyboardInterrupt:
         typer.echo(f"corank: interrupted; the results are in {folder}. Run the same command to continue.", err=True)
@@ -130,8 +129,8 @@ def compare(
         print_json("compare", study_record(study))
     else:
         show_study(study)
-        files = [STUDY, *(path.name for path in written if path.suffix != ".svg")]
-        typer.echo(f"wrote {', '.join(str(folder / name) for name in files)}; {study.seconds:.0f} s")
+        files = [folder / STUDY, *written]
+        typer.echo(f"wrote {', '.join(map(str, files))}; {study.seconds:.0f} s")
     if not study.winner:
         typer.echo("corank: no method finished all folds, so there is no winner.", err=True)
         raise typer.Exit(1)
@@ -185,7 +184,7 @@ def refuse_preferences(source: TextFile | Path) -> None:
 def show_study(study: Study) -> None:
     """Print the leaderboard, the verdict and the notes."""
     from corank.cli.output import make_console, show
-    from corank.tables import ReportTable
+    from corank.comparison.outcomes import leaderboard
 
     console = make_console()
     data = study.data
@@ -195,32 +194,12 @@ def show_study(study: Study) -> None:
         f"{data.n_rows - data.n_unscored_rows} scored{pool}; {study.folds} folds of whole queries, convention "
         f"{study.convention}, seed {study.seed}"
     )
-    sure = {rival.name: rival.p_better for rival in study.rivals}
-    others = study.metrics[1:3]
-    formats = {"method": "", study.metric: ".4f", f"{study.level:.0%} interval": "", "P(worse)": ".2f"}
-    formats |= {**dict.fromkeys(others, ".4f"), "fit s": ".1f"}
-    rows = tuple(_row(outcome, study, sure) for outcome in study.outcomes)
-    note = "*: recommended; P(worse): probability of being worse than it." if study.winner else ""
-    show(ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values())), console)
+    show(leaderboard(study, is_brief=True), console)
     console.print(study.verdict, style="bold")
-    for item in study.outcomes:
-        if item.error:
-            console.print(f"- {item.title} failed: {item.error}")
     for note in study.notes:
         console.print(f"- {note}")
     if study.winner:
         console.print(study.rule, style="dim")
-
-
-def _row(outcome: MethodOutcome, study: Study, sure: dict[str, float]) -> tuple[str | float | None, ...]:
-    """Return a row of the leaderboard."""
-    others = study.metrics[1:3]
-    if outcome.evaluation is None:
-        return (outcome.title, None, "failed" if outcome.error else "no time", None, *(None for _ in others), None)
-    means = [outcome.evaluation[metric].mean for metric in (study.metric, *others)]
-    interval = f"{outcome.low:.4f} {outcome.high:.4f}"
-    mark = " *" if outcome.name == study.winner else ""
-    return (outcome.title + mark, means[0], interval, sure.get(outcome.name), *means[1:], outcome.fit_seconds)
 
 
 def _stem(path: Path) -> str:

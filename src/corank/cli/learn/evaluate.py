@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corank.cli.options import Convention, Force, Json, JudgedColumns, KeepFormulas, Seed, Unjudged
-from corank.cli.output import print_json
+from corank.cli.output import emit
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from corank.data.collection import Dataset
-    from corank.data.io.text import TextFile
+    from corank.data.durable.text import TextFile
     from corank.data.io.trec import Qrels
     from corank.data.judges import JudgeGrades
     from corank.metrics import Evaluation, PairedTest
+    from corank.tables import ReportTable
 
 
 def evaluate(
@@ -76,7 +77,7 @@ def evaluate(
 ) -> None:
     """Compute metrics of a ranking, and test the difference from other rankings."""
     from corank.cli.rows import read_truth
-    from corank.data.io.compressed import require_text_place
+    from corank.data.durable.compressed import require_text_place
     from corank.data.queries import Queries
     from corank.errors import InputError
     from corank.metrics import compare_runs, parse_metric
@@ -130,7 +131,7 @@ def evaluate(
         _write_per_query(per_query, evaluation, force, keep_formulas)
     # judged queries without retrieved documents
     n_absent = len(Queries.of(judged.qid, len(judged.y))) - evaluation.n_queries
-    (_print_json if as_json else _print_tables)(evaluation, tests, n_absent)
+    emit(as_json, "evaluate", _fields(evaluation, tests, n_absent), *_parts(evaluation, tests, n_absent))
 
 
 def evaluate_predictions(
@@ -138,10 +139,9 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Evaluate a score file (one number per line, aligned with the truth) or a TREC run."""
     from corank.cli.rows import first_words
-    from corank.data.io.judgements import JSON
+    from corank.data.durable.text import open_text
     from corank.data.io.search_responses import as_run, read_responses
-    from corank.data.io.table_text import suffix_of
-    from corank.data.io.text import open_text
+    from corank.data.io.tables import JSON, suffix_of
     from corank.data.io.trec import RUN_COLUMNS, read_scores
     from corank.errors import InputError
     from corank.metrics import evaluate as evaluate_scores
@@ -193,7 +193,7 @@ def _scores_of_documents(scores: NDArray[np.float64], judged: JudgeGrades, text:
 
 
 def _write_per_query(path: Path, evaluation: Evaluation, force: bool, keep_formulas: bool) -> None:
-    from corank.data.io.table_text import write_rows
+    from corank.data.io.tables import write_rows
 
     columns = [result.values.tolist() for result in evaluation.values()]
     rows = zip(evaluation.query_ids.tolist(), *columns, strict=True)
@@ -201,39 +201,27 @@ def _write_per_query(path: Path, evaluation: Evaluation, force: bool, keep_formu
     write_rows(path, lines, overwrite=force, separator="\t", keep_formulas=keep_formulas)
 
 
-def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
-    report = {
-        "convention": evaluation.convention,
-        "n_queries": evaluation.n_queries,
-        "n_single_grade_queries": evaluation.n_single_grade,
-        "n_unjudged_queries": evaluation.n_unjudged_queries,
-        "n_absent_queries": n_absent,
-        "n_rows": evaluation.n_rows,
-        "n_unjudged_rows": evaluation.n_unjudged_rows,
-        "metrics": {
-            name: {
-                **{field: getattr(result, field) for field in ("mean", "micro", "n_used", "n_empty")},
-                **(
-                    {}
-                    if (holes := evaluation.holes(name)) is None
-                    else {"holes": dict(zip(("judged", "condensed", "low", "high"), holes.means(), strict=True))}
-                ),
-            }
-            for name, result in evaluation.items()
-        },
-        "comparisons": tests,
-    }
-    print_json("evaluate", report)
+def _fields(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> dict[str, Any]:
+    metrics: dict[str, Any] = {}
+    for name, result in evaluation.items():
+        metrics[name] = {field: getattr(result, field) for field in ("mean", "micro", "n_used", "n_empty")}
+        if (holes := evaluation.holes(name)) is not None:
+            metrics[name]["holes"] = dict(zip(("judged", "condensed", "low", "high"), holes.means(), strict=True))
+    return {
+        "convention": evaluation.convention, "n_queries": evaluation.n_queries,
+        "n_single_grade_queries": evaluation.n_single_grade, "n_unjudged_queries": evaluation.n_unjudged_queries,
+        "n_absent_queries": n_absent, "n_rows": evaluation.n_rows, "n_unjudged_rows": evaluation.n_unjudged_rows,
+        "metrics": metrics, "comparisons": tests,
+    }  # fmt: skip
 
 
-def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
-    from corank.cli.output import make_console, show
+def _parts(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> list[ReportTable | str]:
+    """Return tables and sentences for people."""
     from corank.metrics.significance import few_queries_note
     from corank.tables import Cell, ReportTable
 
-    console = make_console()
     means = [(name, item.mean, item.micro, item.n_used, item.n_empty) for name, item in evaluation.items()]
-    show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(means)), console)
+    parts: list[ReportTable | str] = [ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(means))]
     if evaluation.rows is not None and evaluation.n_unjudged_rows:
         rows: list[tuple[Cell, ...]] = [
             (name, *holes.means()) for name in evaluation if (holes := evaluation.holes(name)) is not None
@@ -242,15 +230,15 @@ def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int
             "Share of judged documents among the first k, the value without unjudged documents, and the values if all "
             "unjudged documents were irrelevant or relevant."
         )
-        show(ReportTable("", ("metric", "judged@k", "condensed", "low", "high"), tuple(rows), note=note), console)
+        parts.append(ReportTable("", ("metric", "judged@k", "condensed", "low", "high"), tuple(rows), note=note))
     absent = f", {n_absent} judged but not in the run" if n_absent else ""
-    typer.echo(
+    parts.append(
         f"convention {evaluation.convention.name}: {evaluation.n_queries} queries, {evaluation.n_single_grade} of a "
         f"single grade, {evaluation.n_unjudged_queries} unjudged{absent}; {evaluation.n_rows} rows, "
         f"{evaluation.n_unjudged_rows} unjudged"
     )
     if not tests:
-        return
+        return parts
     n_files = len({test.other for test in tests})
     rows = [
         (
@@ -262,9 +250,9 @@ def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int
     ]  # fmt: skip
     holm = ("p (Holm)",) if n_files > 1 else ()
     columns = ("metric", "other", "first", "other's", "diff", "low", "high", "p", *holm, "+/-")
-    show(ReportTable("", columns, tuple(rows)), console)
     corrected = f" without and with correction for {n_files} tests (Holm)" if n_files > 1 else ""
-    typer.echo(
+    sentence = (
         f"other minus {tests[0].base}, paired by query: {tests[0].level:.0%} interval of the mean, "
         f"sign-flip p{corrected}, queries with a higher/lower value.{few_queries_note(tests)}"
     )
+    return [*parts, ReportTable("", columns, tuple(rows)), sentence]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.options import ColumnOptions, Data, Json, ModelFile
-from corank.cli.output import print_json
+from corank.cli.output import emit
 
 if TYPE_CHECKING:
     from corank.base.explanation import Explanation
@@ -40,6 +40,7 @@ def explain(
     from corank.data.routing import columns_were_checked
     from corank.errors import InputError
     from corank.models.labels import LabelRanker
+    from corank.tables import ReportTable
 
     fitted = load_ranker(model, data)
     ranker = fitted.ranker
@@ -54,10 +55,14 @@ def explain(
             ranker, rows.X, chosen, qid=rows.qid, row_names=_called(pair, rows, chosen), first_row=1,
             names=rows.names or fitted.names or [column_name(j) for j in range(rows.X.shape[1])],
         )  # fmt: skip
-    if as_json:
-        print_json("explain", _fields(explanation, top))
-    else:
-        _print(explanation, top or SHOWN)
+    head = (
+        f"{explanation.pair[0]} {explanation.scores[0]:.4g}, {explanation.pair[1]} {explanation.scores[1]:.4g}: a "
+        f"difference of {explanation.difference:+.4g}"
+    )
+    names = ("contribution of", *explanation.pair, "weight", "contribution")
+    formats = ("", ".6g", ".6g", ".4g", "+.4g")
+    table = ReportTable("", names, tuple(explanation.table(top or SHOWN)), formats=formats)
+    emit(as_json, "explain", _fields(explanation, top), head, table)
 
 
 def _rows_of(pair: tuple[str, str], rows: Dataset, source: str) -> tuple[int, int]:
@@ -98,17 +103,6 @@ def _called(pair: tuple[str, str], rows: Dataset, chosen: tuple[int, int]) -> tu
         for name, row in zip(pair, chosen, strict=True)
     ]
     return names[0], names[1]
-
-
-def _print(explanation: Explanation, top: int) -> None:
-    from corank.cli.output import make_console, show
-    from corank.tables import ReportTable
-
-    columns = ("contribution of", *explanation.pair, "weight", "contribution")
-    title = f"{explanation.pair[0]} {explanation.scores[0]:.4g}, {explanation.pair[1]} {explanation.scores[1]:.4g}"
-    typer.echo(f"{title}: a difference of {explanation.difference:+.4g}")
-    formats = ("", ".6g", ".6g", ".4g", "+.4g")
-    show(ReportTable("", columns, tuple(explanation.table(top)), formats=formats), make_console())
 
 
 def _fields(explanation: Explanation, top: int | None) -> dict[str, Any]:

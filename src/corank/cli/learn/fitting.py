@@ -45,7 +45,7 @@ from corank.data.column_roles import column_name, list_names
 from corank.data.columns import MissingValues
 from corank.data.durable.atomic import require_place
 from corank.data.io.read import detect_format
-from corank.data.io.store_header import HEADER
+from corank.data.io.stores import HEADER
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.data.rows import count_missing

@@ -22,7 +22,7 @@ from corank.data.collection import Dataset
 from corank.data.column_roles import require_same_features
 from corank.data.durable.atomic import require_place
 from corank.data.io.read import open_source, read
-from corank.data.io.table_text import csv_text
+from corank.data.io.tables import csv_text
 from corank.data.routing import columns_were_checked
 from corank.errors import InputError, import_extra
 from corank.models.labels import LabelRanker, OnlineLabelRanker

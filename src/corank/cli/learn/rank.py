@@ -34,8 +34,8 @@ def rank(
 
     from corank.cli.learn.models import load_ranker
     from corank.cli.learn.scoring import ScoringRequest, write_scores
-    from corank.data.io.compressed import is_stream, require_text_place, write_text
-    from corank.deploy.persist.container import LinearScorer
+    from corank.data.durable.compressed import is_stream, require_text_place, write_text
+    from corank.deploy.persist.container import LoadedLinear
     from corank.errors import InputError
 
     if model.suffix == ".json":
@@ -52,7 +52,7 @@ def rank(
     if output is not None:
         require_text_place(output, overwrite=force)
     fitted = load_ranker(model, data, only_scores=True)
-    if not isinstance(fitted.ranker, LinearScorer) and _ranks_labels(fitted.ranker):
+    if not isinstance(fitted.ranker, LoadedLinear) and _ranks_labels(fitted.ranker):
         from corank.cli.learn.labels import label_lines
 
         if format == "trec" or columns.qid is not None:

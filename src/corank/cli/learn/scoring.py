@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from corank.cli.learn.models import nonzero_columns, preferred_layout, warn_of_absent_features
 from corank.cli.options import ColumnOptions
 from corank.cli.rows import FittedModel, read_rows, say_order
-from corank.data.io.compressed import STANDARD, is_stream, write_text
-from corank.data.io.letor_reader import group_file
-from corank.data.io.letor_stream import RowBlock, Scattered, changes, stream_letor, whole_queries
+from corank.data.durable.compressed import STANDARD, is_stream, write_text
+from corank.data.durable.text import TextFile, spool_bytes
+from corank.data.io.letor_reader import RowBlock, Scattered, changes, group_file, stream_letor, whole_queries
 from corank.data.io.read import common_format, open_source
-from corank.data.io.text import TextFile, spool_bytes
 from corank.data.io.trec import run_lines
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, predicts_by_qid

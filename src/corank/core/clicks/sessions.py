@@ -1,6 +1,6 @@
 # mypy: disable-error-code="no-untyped-call"
 """
-Simulated sessions, in one compiled loop: show a list, draw the user's clicks, learn.
+Simulated sessions, in one compiled loop: show a list, draw the user's clicks, learn. Team-draft interleaving of lists.
 
 The loop covers users whose behaviour is a table of probabilities (`ClickProbabilities`); other click models run in
 Python, see `corank.clicks.ranker`.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.clicks.updates import learn_list, show_list
+from corank.core.clicks.updates import learn_list, show_list, shuffle
 from corank.core.jit import jit
 from corank.core.random import random_below, random_uniform
 
@@ -96,3 +96,45 @@ def run_lists(rows, queries, user, settings, w, own_rng, rngs, k, n_learnt, ndcg
         ndcg[t] = list_ndcg(queries.gains[first:last], scratch.shown[:length], queries.ideals[q])
         _click(user, queries, first, length, rngs[1], scratch)
         learn_list(rows, members, queries.prior, w, settings, n_learnt + t, length, scratch)
+
+
+@jit
+def is_among(row, rows, n):  # type: ignore[no-untyped-def]
+    """Return whether a row is among the first n rows."""
+    result = False
+    for i in range(n):
+        result |= rows[i] == row
+    return result
+
+
+@jit
+def interleave_team_draft(rankings, rng_state, shown, teams):  # type: ignore[no-untyped-def]
+    """
+    Let rankings choose rows in turns, in a new random order each round, and write which ranking chose each row.
+
+    A common prefix of all rankings belongs to no team: a click there does not distinguish them.
+    """
+    m, n = rankings.shape
+    k, i = len(shown), 0
+    while i < k:
+        row = rankings[0, i]
+        shared = True
+        for j in range(1, m):
+            shared &= rankings[j, i] == row
+        if not shared:
+            break
+        shown[i], teams[i] = row, -1
+        i += 1
+    turns = np.arange(m)
+    turn = m
+    while i < k:
+        if turn == m:
+            shuffle(turns, rng_state)
+            turn = 0
+        j = turns[turn]
+        for rank in range(n):
+            if not is_among(rankings[j, rank], shown, i):
+                shown[i], teams[i] = rankings[j, rank], j
+                break
+        i += 1
+        turn += 1

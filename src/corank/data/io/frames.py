@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,10 @@ from numpy.typing import NDArray
 
 from corank.data.collection import Dataset, as_names, as_texts
 from corank.data.column_roles import ColumnChoice, ColumnRoles
+from corank.data.durable.compressed import is_stream, require_plausible_size
+from corank.data.durable.text import Source, open_text
 from corank.data.inputs import as_scores
-from corank.data.io.compressed import ROW_CELLS, current_budget, is_stream, require_plausible_size
-from corank.data.io.table_text import separator_of
-from corank.data.io.text import Source, open_text
+from corank.data.io.tables import BATCH_ROWS, is_text, open_parquet, separator_of
 from corank.data.rows import (
     category_columns,
     category_names,
@@ -42,13 +40,6 @@ def ids_of(column: Any, name: str, *, may_be_null: bool = False) -> list[str] | 
         return _texts(column)
     ids = to_numpy(column)
     return [str(id_) for id_ in ids.tolist()] if ids.dtype.kind == "O" else ids
-
-
-def is_text(kind: Any) -> bool:
-    """Return whether a pyarrow type is string or binary, or a dictionary of these."""
-    arrow = import_extra("pyarrow", "frames")
-    kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
-    return kind in (arrow.string(), arrow.large_string(), arrow.binary(), arrow.large_binary())
 
 
 def integers_of(column: Any) -> Any:
@@ -111,7 +102,6 @@ def _values(column: Any) -> list[Any]:
     return [None if is_null else next(texts) for is_null in column.is_null().to_pylist()]
 
 
-ROWS_AT_ONCE = 1 << 16
 _FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
 # pyarrow's message for a cell that is not a number
 _TEXT_CELL = re.compile(
@@ -131,26 +121,20 @@ def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Dataset:
 
     X is float32 if all features are, else float64. Null or NaN in the label column marks an unjudged row.
     """
-    parquet = import_extra("pyarrow.parquet", "frames")
     if is_stream(path):
         raise InputError(f"{path} is a stream, but Parquet needs random access; pass the name of a file.")
-    if not Path(path).is_file():
-        raise InputError(f"there is no file {path}; check the path.")
-    with _naming_damage(path), parquet.ParquetFile(path) as file:
+    with open_parquet(path) as (parquet, file):
         columns, groups = _known_groups(file.schema_arrow.names, columns)
         roles = ColumnChoice(**columns).roles(file.schema_arrow.names, path)
         ids = [*(name for name in (roles.qid, roles.docid, roles.judge) if name is not None), *groups]
         texts = [name for name in ids if is_text(file.schema_arrow.field(name).type)]
         # dictionaries keep a text shared by many rows once
         with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
-            _require_plausible_size(path, file.metadata)
             table = _ArrowTable(
-                path,
-                file.schema_arrow,
-                file.metadata.num_rows,
-                lambda names: reader.iter_batches(ROWS_AT_ONCE, columns=names),
+                path, file.schema_arrow, file.metadata.num_rows,
+                lambda names: reader.iter_batches(BATCH_ROWS, columns=names),
                 lambda name: reader.read([name]).column(0),
-            )
+            )  # fmt: skip
             if columns["features"] is None:
                 groups = _groups(table, roles.features)
             n_cells = table.n_rows * sum(map(len, groups.values()))
@@ -179,57 +163,6 @@ def _groups(table: _ArrowTable, features: Sequence[str]) -> dict[str, list[str]]
     if groups:
         warn_of_categories(groups)
     return groups
-
-
-def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[str, dict[str, Any]]]]:
-    """Return the column names of a small table and its rows, each with file and row number for messages."""
-    parquet = import_extra("pyarrow.parquet", "frames")
-    if not Path(path).is_file():
-        raise InputError(f"there is no file {path}; check the path.")
-    with _naming_damage(path), parquet.ParquetFile(path) as file:
-        _require_plausible_size(path, file.metadata)
-        cells = file.metadata.num_rows * (file.metadata.num_columns + ROW_CELLS)
-        budget = current_budget()
-        budget.take("cells", cells, path)
-        types = import_extra("pyarrow", "frames").types
-        nested = [field.name for field in file.schema_arrow if types.is_nested(field.type)]
-        if nested and budget.left("bytes") is not None:
-            # a thousand bytes may hold millions of equal elements, which Arrow unpacks before they can be counted
-            raise InputError(f"{path}: column {nested[0]!r:.60} holds lists or structs; write one value per cell.")
-        # dictionaries keep a text shared by many rows once, so that it is counted before it is repeated
-        texts = [field.name for field in file.schema_arrow if is_text(field.type)]
-        rows: list[dict[str, Any]] = []
-        with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
-            for batch in reader.iter_batches(ROWS_AT_ONCE):
-                budget.take("bytes", sum(map(_text_bytes, batch.columns)), path)
-                rows += batch.to_pylist()
-        return list(file.schema_arrow.names), [(f"{path}, row {i}", row) for i, row in enumerate(rows, 1)]
-
-
-def _text_bytes(column: Any) -> int:
-    """Return the bytes of the texts in a column, with those that a dictionary holds once counted as often as used."""
-    arrow, compute = import_extra("pyarrow", "frames"), import_extra("pyarrow.compute", "frames")
-    if not arrow.types.is_dictionary(column.type):
-        return 0 if arrow.types.is_nested(column.type) else int(column.nbytes)
-    lengths = compute.binary_length(column.dictionary).cast("int64").take(column.indices)
-    return int(compute.sum(lengths).as_py() or 0)
-
-
-@contextmanager
-def _naming_damage(path: str | os.PathLike[str]) -> Iterator[None]:
-    arrow = import_extra("pyarrow", "frames")
-    try:
-        yield
-    except (arrow.ArrowException, OSError, UnicodeError) as error:
-        raise InputError(f"{path} cannot be read as Parquet ({reason(error)}); check the file.") from error
-
-
-def _require_plausible_size(path: str | os.PathLike[str], metadata: Any) -> None:
-    """Raise `InputError` if the footer declares more rows or bytes than the file can hold."""
-    # not by column: pyarrow aborts the process if the footer describes a column wrongly
-    sizes = [metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups)]
-    unpacked = max(sum(sizes), metadata.num_rows * metadata.num_columns * np.dtype(np.float32).itemsize)
-    require_plausible_size(path, os.path.getsize(path), unpacked)
 
 
 def read_csv(path: Source, **columns: Any) -> Dataset:
@@ -278,17 +211,8 @@ def read_csv(path: Source, **columns: Any) -> Dataset:
     for name in filter(None, (roles.qid, roles.docid, roles.judge)):
         trimmed = import_extra("pyarrow.compute", "frames").ascii_trim_whitespace(table.column(name))
         table = table.set_column(names.index(name), name, integers_of(trimmed) if name == roles.qid else trimmed)
-    return _collection(
-        _ArrowTable(
-            text,
-            table.schema,
-            table.num_rows,
-            lambda names: table.select(names).to_batches(max_chunksize=ROWS_AT_ONCE),
-            table.column,
-        ),
-        roles,
-        groups,
-    )
+    blocks = lambda names: table.select(names).to_batches(max_chunksize=BATCH_ROWS)  # noqa: E731
+    return _collection(_ArrowTable(text, table.schema, table.num_rows, blocks, table.column), roles, groups)
 
 
 def _parse_csv(content: Any, separator: str, types: dict[str, Any], use_threads: bool = True) -> Any:

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.durable.regular import require_regular
-from corank.data.io.frames import parquet_rows
-from corank.data.io.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
-from corank.errors import InputError, suggest_names
+from corank.data.durable.files import require_regular
+from corank.data.io.tables import Table, read_table, suffix_of
+from corank.errors import InputError
 
-TEXTS = {".csv": csv_rows, ".tsv": csv_rows, ".jsonl": jsonl_rows, ".ndjson": jsonl_rows}
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 NAMES = ("name", "title", "item", "id")
 """Names of the column of names; the first that is present is used."""
 
@@ -72,47 +71,35 @@ def read_items(
 
     Every column is displayed. Numeric columns are features; text is displayed, but not used by the model.
     """
-    columns, rows = _rows(path)
-    if not rows or not columns:
-        what = "rows" if not rows else "columns"
-        raise InputError(f"{path} has no {what}; expected at least two items, one per row.")
-    folded = {column.casefold(): column for column in reversed(columns)}
-    usual = next((folded[item] for item in NAMES if item in folded), columns[0])
-    for option, wanted in (("name", name), ("judged", judged), *(("features", feature) for feature in features or ())):
-        if wanted is not None and wanted not in columns:
-            raise InputError(f"{path} has no column {wanted!r} for {option}=; {suggest_names(wanted, columns)}.")
-    name_column = name or usual
+    require_regular(path)
+    if suffix_of(path) not in SUFFIXES:
+        raise InputError(f"{path} has an unknown suffix; items are read from {', '.join(SUFFIXES)} files.")
+    table = read_table(path)
+    if not len(table):
+        raise InputError(f"{path} has no rows; expected at least two items, one per row.")
+    table.require(name, option="name")
+    table.require(judged, option="judged")
+    table.require(*(features or ()), option="features")
+    name_column = name or table.find(NAMES) or table.names[0]
     if judged is not None and judged in (name_column, *(features or ())):
         what = "holds the names" if judged == name_column else "is a feature"
         raise InputError(f"{path}: column {judged!r} {what}, so it cannot hold the grades; choose another column.")
-    names = [_text(row.get(name_column)).strip() for _, row in rows]
+    texts = {column: list(map(_text, cells)) for column, cells in table.columns.items()}
+    names = [text.strip() for text in texts[name_column]]
     if "" in names:
-        raise InputError(
-            f"{rows[names.index('')][0]}: column {name_column!r} is empty; fill it, or choose another with name=."
-        )
-    numbers = {column: _numbers([row.get(column) for _, row in rows]) for column in columns if column != name_column}
-    y = np.empty(0) if judged is None else _finite(numbers.pop(judged), judged, rows)
+        where = table.place(names.index(""))
+        raise InputError(f"{where}: column {name_column!r} is empty; fill it, or choose another with name=.")
+    numbers = {column: _numbers(cells) for column, cells in table.columns.items() if column != name_column}
+    y = np.empty(0) if judged is None else _finite(numbers.pop(judged), judged, table)
     if features is None:
         features = [item for item, values in numbers.items() if values is not None and item.casefold() != "id"]
-    values = [_finite(numbers.get(column), column, rows) for column in features]
-    fields = [
-        {column: text for column in columns if column not in (name_column, judged) and (text := _text(row.get(column)))}
-        for _, row in rows
-    ]
+    values = [_finite(numbers.get(column), column, table) for column in features]
+    shown = [column for column in table.columns if column not in (name_column, judged)]
+    fields = [{column: text for column in shown if (text := texts[column][row])} for row in range(len(table))]
     try:
         return Items(names, np.column_stack(values) if values else np.empty((0, 0)), fields, list(features)), y
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _rows(path: str | os.PathLike[str]) -> tuple[list[str], LocatedRows]:
-    suffix = suffix_of(path)
-    require_regular(path)
-    if suffix == ".parquet":
-        return parquet_rows(path)
-    if suffix not in TEXTS:
-        raise InputError(f"{path} has an unknown suffix; items are read from {', '.join((*TEXTS, '.parquet'))} files.")
-    return TEXTS[suffix](read_utf8(path), str(path))
 
 
 def _numbers(cells: list[Any]) -> Floats | None:
@@ -130,15 +117,14 @@ def _numbers(cells: list[Any]) -> Floats | None:
     return None if np.isnan(numbers).all() else numbers
 
 
-def _finite(values: Floats | None, column: str, rows: LocatedRows) -> Floats:
+def _finite(values: Floats | None, column: str, table: Table) -> Floats:
     if values is None:
-        raise InputError(f"{rows[0][0]}: column {column!r} does not hold numbers; choose a numeric column.")
+        raise InputError(f"{table.place(0)}: column {column!r} does not hold numbers; choose a numeric column.")
     missing = np.flatnonzero(~np.isfinite(values))
     if len(missing):
         what = "infinite" if np.isinf(values[missing[0]]) else "empty"
-        raise InputError(
-            f"{rows[missing[0]][0]}: column {column!r} is {what}; fill it, or choose other columns with features=."
-        )
+        where = table.place(int(missing[0]))
+        raise InputError(f"{where}: column {column!r} is {what}; fill it, or choose other columns with features=.")
     return values
 
 

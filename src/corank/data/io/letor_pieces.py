@@ -13,7 +13,7 @@ from corank.core import parsing
 from corank.core.jit import is_small
 from corank.core.parsing import DONE, INTEGER_QID, NO_QID, ParserSettings, Sheet
 from corank.core.threads import parallel_map
-from corank.data.io.text import TextFile
+from corank.data.durable.text import TextFile
 
 _NUMBER = rb"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _IS_NUMBER = re.compile(_NUMBER).fullmatch

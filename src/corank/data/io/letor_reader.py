@@ -3,65 +3,55 @@ Read LETOR text (SVMlight with query ids): ``label qid:Q id:value id:value ... #
 
 Feature ids start at 1 and increase along a line; absent features are 0. Threads read the file twice, piece by piece:
 the first pass counts rows and values, the second parses into the final arrays. Time is O(bytes); memory is that of
-the result and of a few pieces.
+the result and of a few pieces. `stream_letor` yields blocks of a few megabytes, for scoring files larger than memory:
+threads parse pieces ahead of the consumer and read the file once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from corank._lazy import is_sparse
 from corank._moved import old_parameters
 from corank.core import parsing as codes
 from corank.core.parsing import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
+from corank.core.threads import n_threads
 from corank.data.collection import Dataset, as_names, as_texts
-from corank.data.io.compressed import SUFFIXES
-from corank.data.io.letor_pieces import Fault, ParseResult, Pieces
-from corank.data.io.letor_writer import write_letor as write_letor
-from corank.data.io.text import BARE_RETURN_MESSAGE, STANDARD_INPUT, Source, TextFile, as_sources, open_text
+from corank.data.durable.compressed import SUFFIXES
+from corank.data.durable.text import BARE_RETURN_MESSAGE, STANDARD_INPUT, Source, TextFile, as_sources, open_text
+from corank.data.io.letor_pieces import Fault, ParseResult, Piece, Pieces, cut_texts
 from corank.errors import InputError, warn
 
-LARGEST_ID = 2**31 - 1
-USUAL_ID = 1 << 24
+MAX_ID = 2**31 - 1
+MAX_USUAL_ID = 1 << 24
 """Largest feature id accepted without `n_features`: estimators allocate one weight per feature up to the largest."""
 DENSE_FROM = 0.25
 """Density from which layout "auto" chooses an array: up to twice the memory of CSR, but faster."""
 
+PIECES_AHEAD = 2
+"""Pieces per thread that are parsed ahead of the consumer of a stream."""
+BLOCK = 1 << 22
+"""Approximate bytes of a block of a stream: large enough to amortise the fixed cost of one call to `predict`."""
+
+T = TypeVar("T")
 Allocate: TypeAlias = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
 """Allocates a zeroed array of the result, given name, shape and type: in memory, or in the files of a store."""
 
 _FIRST_ROW = re.compile(rb"(?:[ \t\r\n]++|#[^\n]*+\n)*+[^ \t\r\n#]++[ \t\r]++qid:")
 _TOKEN = re.compile(rb"[^ \t\r\n#]+")
 _COMMENT = re.compile(rb"[^\r\n]*")
+# X of "docid = X", else the first word
 _DOCID = re.compile(rb"[ \t]*(?:docid[ \t]*=[ \t]*)?([^ \t\r\n]*)")
-
-
-@dataclass(frozen=True, eq=False)
-class _Comments:
-    """Start position of each row's comment, -1 for none; comments are read on demand."""
-
-    pieces: Pieces
-    positions: NDArray[np.int64]
-
-    def comments(self) -> NDArray[np.object_] | None:
-        """Return the text after ``#``."""
-        return self._match(_COMMENT)
-
-    def docids(self) -> NDArray[np.object_] | None:
-        """Return X of ``#docid = X ...``, else the first word of the comment."""
-        return self._match(_DOCID)
-
-    def _match(self, pattern: re.Pattern[bytes]) -> NDArray[np.object_] | None:
-        if (self.positions < 0).all():
-            return None
-        words = self.pieces.match(pattern, self.positions)
-        return as_texts([word.decode(errors="surrogateescape") for word in words])
 
 
 def in_memory(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -101,7 +91,7 @@ class ReadPlan:
         width = n_features or pieces.largest_id
         dense = layout == "dense" or (layout == "auto" and n_values >= DENSE_FROM * n_rows * width)
         # an id above the limit cannot be stored in a dense array; the parser reports it
-        dense &= width <= (n_features or USUAL_ID)
+        dense &= width <= (n_features or MAX_USUAL_ID)
         return cls(n_rows, n_features, width, value_counts, dense, dtype, has_qid)
 
     def read(self, pieces: Pieces, unjudged: float | None, allocate: Allocate) -> Dataset:
@@ -109,7 +99,7 @@ class ReadPlan:
         sheet = self._sheet(allocate)
         rules = ParserSettings(
             width=self.width if self.dense else -1,
-            last_id=self.width if self.dense else self.n_features or USUAL_ID,
+            last_id=self.width if self.dense else self.n_features or MAX_USUAL_ID,
             qids=INTEGER_QID if self.has_qid else NO_QID,
             too_large=_too_large(self.dtype),
         )
@@ -120,8 +110,15 @@ class ReadPlan:
         qid: NDArray[Any] | None = sheet.qid if self.has_qid else None
         if rules.qids == QID_POSITIONS:
             qid = _text_qids(pieces, sheet.qid)
-        comments = _Comments(pieces, sheet.comments)
-        return Dataset(X, sheet.y, _qid=lambda: qid, _docids=comments.docids, _comments=comments.comments)
+
+        def match(pattern: re.Pattern[bytes]) -> NDArray[np.object_] | None:
+            """Read comments on demand."""
+            if (sheet.comments < 0).all():
+                return None
+            words = pieces.match(pattern, sheet.comments)
+            return as_texts([word.decode(errors="surrogateescape") for word in words])
+
+        return Dataset(X, sheet.y, _qid=lambda: qid, _docids=lambda: match(_DOCID), _comments=lambda: match(_COMMENT))
 
     def _parse(self, pieces: Pieces, sheet: Sheet, rules: ParserSettings) -> tuple[ParseResult, ParserSettings]:
         try:
@@ -137,7 +134,7 @@ class ReadPlan:
     def _sheet(self, allocate: Allocate) -> Sheet:
         n = self.n_rows
         n_values = int(self.value_counts.sum())
-        index = np.dtype(np.int32 if n_values <= LARGEST_ID else np.int64)
+        index = np.dtype(np.int32 if n_values <= MAX_ID else np.int64)
         shape = (n, self.width) if self.dense else (n_values,)
         try:
             values = allocate("values", shape, self.dtype)
@@ -211,8 +208,8 @@ def read_letor(
     allocate: allocates y and the arrays of X; by default in memory.
     """
     kind = as_precision(dtype, layout)
-    if n_features is not None and not 1 <= n_features <= LARGEST_ID:
-        raise InputError(f"n_features is {n_features}; pass an integer from 1 to {LARGEST_ID}.")
+    if n_features is not None and not 1 <= n_features <= MAX_ID:
+        raise InputError(f"n_features is {n_features}; pass an integer from 1 to {MAX_ID}.")
     sources = as_sources(path)
     pieces = Pieces.of([open_text(source) for source in sources], n_jobs)
     return ReadPlan.of(pieces, n_features, kind, layout).read(pieces, unjudged, allocate or in_memory)
@@ -252,7 +249,7 @@ def _reason(text: TextFile, at: int, code: int, n_features: int | None) -> str:
         return f"expected id:value, {shown}; give every row a query id, also the first, or none"
     name = result.partition(b":")[0]
     # isdigit of bytes: that of str also accepts other Unicode digits
-    if code in (codes.BAD_ID, codes.ID_RANGE) and name.isdigit() and int(name) > (n_features or USUAL_ID):
+    if code in (codes.BAD_ID, codes.ID_RANGE) and name.isdigit() and int(name) > (n_features or MAX_USUAL_ID):
         return _id_too_large(int(name), n_features)
     if code == codes.ID_ORDER:
         return f"expected feature ids from 1 in increasing order along the line, found {name.decode()}; sort the line"
@@ -266,10 +263,10 @@ def _reason(text: TextFile, at: int, code: int, n_features: int | None) -> str:
 def _id_too_large(feature: int, n_features: int | None) -> str:
     if n_features:
         return f"expected a feature id of at most n_features={n_features}, found {feature}; remove larger ids"
-    if feature > LARGEST_ID:
-        return f"expected a feature id of at most {LARGEST_ID}, found {feature}; number the features from 1"
+    if feature > MAX_ID:
+        return f"expected a feature id of at most {MAX_ID}, found {feature}; number the features from 1"
     return (
-        f"expected a feature id of at most {USUAL_ID}, found {feature}; if there are that many features, pass "
+        f"expected a feature id of at most {MAX_USUAL_ID}, found {feature}; if there are that many features, pass "
         "n_features="
     )
 
@@ -331,3 +328,116 @@ def _sizes(path: Path) -> NDArray[np.int64]:
             )
         sizes.append(int(word))
     return np.array(sizes, dtype=np.int64)
+
+
+class Scattered(Exception):
+    """Rows that belong together are not adjacent in the text; it must be read at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock:
+    """Adjacent rows of a text."""
+
+    X: Any
+    qid: NDArray[Any] | None  # qid, docids (n_rows,): query and document ids; None if the text has none
+    docids: NDArray[np.object_] | None = None
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def part(self, rows: slice) -> RowBlock:
+        """Return a slice of the rows."""
+        return RowBlock(self.X[rows], *(None if ids is None else ids[rows] for ids in (self.qid, self.docids)))
+
+
+def stream_letor(
+    sources: Sequence[Source],
+    *,
+    n_features: int,
+    layout: Literal["auto", "dense"] = "auto",
+    docids: bool = False,
+) -> Iterator[RowBlock]:
+    """Read LETOR text block by block."""
+    texts = [open_text(source) for source in sources]
+    first = next(filter(None, (text.first_line() for text in texts)), None)
+    if first is None:  # no row, or only after many comments
+        raise Scattered
+    has_qid = begins_with_qid(first)
+
+    def parse(piece: Piece) -> RowBlock | None:
+        pieces = Pieces.surveyed(texts, [piece], n_jobs=1)
+        if pieces.bare_return < 0 and not pieces.rows.any():
+            return None
+        rows = ReadPlan.of(pieces, n_features, np.dtype(np.float32), layout, has_qid).read(pieces, None, in_memory)
+        return RowBlock(rows.X, rows.qid, rows.docids if docids else None)
+
+    yield from filter(None, _ahead(parse, cut_texts(texts, BLOCK)))
+
+
+def whole_queries(blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
+    """Regroup blocks so that each contains all rows of its queries."""
+    done: set[str] = set()
+    carried: list[RowBlock] = []
+    for block in blocks:
+        if block.qid is None:
+            raise Scattered
+        last = int(changes(block.qid)[-1])
+        continues = last == 0 and carried and str(block.qid[0]) == str(carried[-1].qid[-1])  # type: ignore[index]
+        if continues:
+            carried.append(block)
+            continue
+        complete = [*carried, *([block.part(slice(0, last))] if last else [])]
+        carried = [block.part(slice(last, None))]
+        if complete:
+            yield _check_new(_concatenate(complete), done)
+    if carried:
+        yield _check_new(_concatenate(carried), done)
+
+
+def changes(qid: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the rows at which a query begins, including the first row."""
+    return np.concatenate([[0], np.flatnonzero(qid[1:] != qid[:-1]) + 1])
+
+
+def _check_new(block: RowBlock, done: set[str]) -> RowBlock:
+    """Return the block, or raise `Scattered` if one of its queries occurred before."""
+    qid = np.asarray(block.qid)
+    names = [str(name) for name in qid[changes(qid)].tolist()]
+    n_before = len(done)
+    done.update(names)
+    if len(done) < n_before + len(names):
+        raise Scattered
+    return block
+
+
+def _concatenate(blocks: list[RowBlock]) -> RowBlock:
+    if len(blocks) == 1:
+        return blocks[0]
+    rows = [block.X for block in blocks]
+    if any(map(is_sparse, rows)):
+        from scipy import sparse  # takes long to import
+
+        X = sparse.vstack(rows, format="csr")
+    else:
+        X = np.concatenate(rows)
+    docids = [block.docids for block in blocks if block.docids is not None]
+    if len(docids) not in (0, len(blocks)):  # read at once, all rows would have document ids
+        raise Scattered
+    qid = np.concatenate([block.qid for block in blocks if block.qid is not None])
+    return RowBlock(X, qid, np.concatenate(docids) if docids else None)
+
+
+def _ahead(function: Callable[[Piece], T], pieces: Iterator[Piece]) -> Iterator[T]:
+    """Apply a function to every piece on threads, a few pieces ahead of the consumer, in order."""
+    threads = n_threads()
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            waiting.extend(pool.submit(function, piece) for piece in islice(pieces, PIECES_AHEAD * threads))
+            while waiting:
+                done = waiting.popleft().result()
+                waiting.extend(pool.submit(function, piece) for piece in islice(pieces, 1))
+                yield done
+        finally:
+            for future in waiting:
+                future.cancel()

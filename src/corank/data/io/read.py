@@ -13,11 +13,11 @@ from corank._moved import old_parameters
 from corank.data.collection import Dataset
 from corank.data.column_roles import USUAL_NAMES, ColumnRoles, column_numbers, require_same_features
 from corank.data.durable.atomic import folder_exists
+from corank.data.durable.text import Source, TextFile, as_sources, is_number, open_text
 from corank.data.io.frames import read_csv, read_parquet
 from corank.data.io.letor_reader import as_precision, read_letor, with_groups
 from corank.data.io.stores import Store, open_store
-from corank.data.io.table_text import suffix_of
-from corank.data.io.text import Source, TextFile, as_sources, is_number, open_text
+from corank.data.io.tables import suffix_of
 from corank.data.judges import merge_judges
 from corank.data.rows import as_rows, require_finite
 from corank.errors import InputError, warn

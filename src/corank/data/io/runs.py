@@ -17,19 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.collection import as_texts
+from corank.data.durable.compressed import SUFFIXES
+from corank.data.durable.text import TextFile, is_number, open_text
 from corank.data.inputs import MAX_VALUE
-from corank.data.io.compressed import SUFFIXES
-from corank.data.io.judgements import JSON, JudgementList, read_judgements
+from corank.data.io.judgements import read_judgements
 from corank.data.io.read import detect_format
 from corank.data.io.search_responses import read_responses
-from corank.data.io.table_text import suffix_of
-from corank.data.io.text import TextFile, is_number, open_text
+from corank.data.io.tables import JSON, suffix_of
 from corank.data.io.trec import (
     EVERY_ROW,
     FIRST_ROW,
     RANKED_COLUMNS,
     RUN_COLUMNS,
     Qrels,
+    first_repeated,
     is_run,
     merge_qrels,
     read_columns,
@@ -159,7 +160,7 @@ def read_runs(
 
 def read_grades(path: str | os.PathLike[str], rule: str = "median") -> tuple[Qrels, tuple[str, ...]]:
     """Read judgements of any known format, one grade per document; and what was noticed, one sentence each."""
-    retrieved: JudgementList = read_judgements(path)
+    retrieved = read_judgements(path)
     if retrieved.qid is None:
         raise InputError(f"{path} has no query ids, so that grades cannot be matched to runs; add a column query.")
     judged = ~np.isnan(retrieved.y)
@@ -293,10 +294,9 @@ def _of_table(path: str | os.PathLike[str], qrels: Qrels | None) -> tuple[list[_
         lists.append(retrieved)
     if not np.isnan(rows.y).all():
         judged = ~np.isnan(rows.y)
-        own = merge_qrels(Qrels(qid[judged], rows.docids[judged], rows.y[judged]), "median", path)
         if qrels is not None:
             raise InputError(f"{path} is the second table with grades; leave the grades of one out.")
-        qrels = own
+        qrels = merge_qrels(Qrels(qid[judged], rows.docids[judged], rows.y[judged]), "median", path)
     return lists, qrels
 
 
@@ -366,13 +366,11 @@ def _with_different_names(lists: list[_List]) -> list[_List]:
 
 def _require_once(retrieved: _List, place: Any) -> None:
     """Refuse a document that is twice in a list."""
-    seen: set[tuple[str, str]] = set()
     keys = list(zip(retrieved.qid.tolist(), retrieved.docids.tolist(), strict=True))
-    if len(set(keys)) == len(keys):
-        return
-    row = next(i for i, key in enumerate(keys) if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-    query, document = keys[row]
-    raise InputError(f"{place(row)}: document {document!r} appears twice for query {query!r}; remove one of the lines.")
+    if (row := first_repeated(keys)) is not None:
+        query, document = keys[row]
+        where = place(row)
+        raise InputError(f"{where}: document {document!r} appears twice for query {query!r}; remove one of the lines.")
 
 
 def _line_of(text: TextFile, row: int) -> int:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from corank.data.collection import Dataset, as_names, as_texts
-from corank.data.io.table_text import at_path, json_values, plain_text, read_utf8, shortened
+from corank.data.io.tables import at_path, json_values, plain_text, read_utf8, shortened
 from corank.data.io.trec import Run
 from corank.errors import InputError
 

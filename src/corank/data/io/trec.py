@@ -19,10 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core import parsing
 from corank.core.jit import is_small
 from corank.data.collection import as_texts
+from corank.data.column_roles import list_names
+from corank.data.durable.compressed import write_text
+from corank.data.durable.text import BARE_RETURN_MESSAGE, Source, TextFile, is_number, open_text
 from corank.data.inputs import as_scores
-from corank.data.io.compressed import write_text
 from corank.data.io.letor_pieces import Piece, cut_lines, split_small
-from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, is_number, open_text
+from corank.data.io.tables import read_table
 from corank.data.judges import JudgeGrades
 from corank.data.queries import Queries
 from corank.errors import InputError, import_extra, warn
@@ -269,14 +271,21 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
             )
     keys = list(zip(run.qid, run.docids, strict=True))
     retrieved = set(keys)
-    if len(retrieved) < len(keys):
-        seen: set[tuple[Any, Any]] = set()
-        query, document = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    if (row := first_repeated(keys)) is not None:
+        query, document = keys[row]
         raise InputError(f"the run contains document {document!r} twice for query {query!r}; keep one.")
     y = np.array([grades.get(key, unjudged) for key in keys], dtype=np.float64)
     missed = [(query, grade) for (query, document), grade in grades.items() if (query, document) not in retrieved]
     missed_qid = np.array([query for query, _ in missed], dtype=object)
     return JudgedRun(y, run.scores, run.qid, run.docids, missed_qid, np.array([grade for _, grade in missed]))
+
+
+def first_repeated(keys: Sequence[Any]) -> int | None:
+    """Return the first position of a value that occurred before; None if all differ."""
+    if len(set(keys)) == len(keys):
+        return None
+    seen: set[Any] = set()
+    return next(i for i, key in enumerate(keys) if key in seen or seen.add(key))  # type: ignore[func-returns-value]
 
 
 def _names(values: ArrayLike, what: str) -> list[str]:
@@ -297,8 +306,6 @@ _COLUMNS = {
     "ir_measures": ("query_id", "doc_id", {"run": "score", "qrels": "relevance"}),
     "pyterrier": ("qid", "docno", {"run": "score", "qrels": "label"}),
 }
-_QUERIES, _DOCUMENTS = ("qid", "query_id", "q_id"), ("docno", "doc_id", "docid")
-_VALUES = {"run": ("score",), "qrels": ("relevance", "label", "rel", "grade")}
 
 
 def run_of(source: Any, tag: str = "run") -> Run:
@@ -335,31 +342,30 @@ def as_frame(source: Run | Qrels, style: FrameStyle = "ir_measures") -> Any:
 
 
 def _rows(source: Any, kind: str) -> tuple[list[str], list[str], list[float]]:
-    columns = getattr(source, "columns", None)
-    if columns is not None:
-        names = [_column(columns, usual, what) for usual, what in (
-            (_QUERIES, "queries"), (_DOCUMENTS, "documents"), (_VALUES[kind], "scores" if kind == "run" else "grades"),
-        )]  # fmt: skip
-        queries, documents, values = (list(source[name]) for name in names)
-        rows: Iterable[tuple[Any, Any, Any]] = zip(queries, documents, values, strict=True)
+    """Return queries, documents and values of a frame of another library, of nested mappings, or of ranx."""
+    what = "scores" if kind == "run" else "grades"
+    if hasattr(source, "columns"):
+        table = read_table(source, f"the {kind}")
+        values = ("score",) if kind == "run" else ("relevance", "label", "rel", "grade")
+        usual: dict[str, tuple[str, ...]] = {
+            "queries": ("qid", "query_id", "q_id"), "documents": ("docno", "doc_id", "docid"), what: values,
+        }  # fmt: skip
+        columns = []
+        for title, names in usual.items():
+            if (column := table.find(names)) is None:
+                raise InputError(
+                    f"{table.name} has no column of {title} ({', '.join(names)}); found {list_names(table.names)}."
+                )
+            columns.append(table.columns[column])
+        rows: Iterable[tuple[Any, Any, Any]] = zip(*columns, strict=True)
     else:
         given = source.to_dict() if hasattr(source, "to_dict") else source
         if not isinstance(given, Mapping) or not all(isinstance(item, Mapping) for item in given.values()):
             raise InputError(
                 f"found a {type(source).__name__}; pass {{query: {{document: value}}}}, a DataFrame or a ranx object."
             )
-        rows = [(q, d, v) for q, result in given.items() for d, v in result.items()]
-    kept = [(str(query), str(document), float(value)) for query, document, value in rows]
-    if not kept:
+        rows = [(query, name, value) for query, documents in given.items() for name, value in documents.items()]
+    columns = list(map(list, zip(*rows, strict=True)))
+    if not columns:
         raise InputError(f"the {kind} {'has' if kind == 'run' else 'have'} no rows; pass at least one document.")
-    first, second, third = zip(*kept, strict=True)
-    return list(first), list(second), list(third)
-
-
-def _column(columns: Any, usual: tuple[str, ...], what: str) -> str:
-    result = next((name for name in usual if name in list(columns)), None)
-    if result is None:
-        raise InputError(
-            f"the table has no column of {what} ({', '.join(usual)}); found {', '.join(map(str, columns))}."
-        )
-    return result
+    return list(map(str, columns[0])), list(map(str, columns[1])), list(map(float, columns[2]))

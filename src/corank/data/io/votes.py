@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -20,9 +20,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.frames import parquet_rows
-from corank.data.io.table_text import at_path, csv_cells, json_values, plain_text, read_utf8, shortened, suffix_of
-from corank.errors import InputError, suggest_names
+from corank.data.column_roles import list_names
+from corank.data.io.tables import (
+    JSON,
+    Table,
+    at_path,
+    columns_of_rows,
+    csv_table,
+    json_values,
+    plain_text,
+    read_table,
+    read_utf8,
+    shortened,
+    suffix_of,
+)
+from corank.errors import InputError
 
 Integers = NDArray[np.int64]
 
@@ -47,7 +59,6 @@ _NONE = ("", "skip", "none", "null", "nan", "na")
 _NAME_LISTS = ("models", "items", "experiments", "runs", "options", "candidates", "systems")
 _PUNCTUATION = re.compile(r"[\W_]+")
 _VERDICT = re.compile(r"\b([ab])\s*(>+|<+|=+)\s*([ab])\b", re.IGNORECASE)
-_SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,21 +128,7 @@ def read_votes(
     judge: str | None = None, group: str | None = None, count: str | None = None,
 ) -> Votes:  # fmt: skip
     """Read votes from a file; parameters name columns that have unusual names."""
-    suffix, name = suffix_of(path), str(path)
-    if suffix == ".parquet":
-        columns, located = parquet_rows(path)
-        table = {column: [row.get(column) for _, row in located] for column in columns}
-        places: Callable[[int], str] = lambda row: located[row][0]  # noqa: E731
-    elif suffix in (".json", ".jsonl", ".ndjson"):
-        rows, lines = _json_votes(read_utf8(path), name)
-        table = _table(rows)
-        places = lambda row: lines[row]  # noqa: E731
-    else:
-        header, cells = csv_cells(read_utf8(path), name)
-        values = zip(*(row for _, row in cells), strict=True) if cells else [()] * len(header)
-        table = dict(zip(header, map(list, values), strict=True))
-        places = lambda row: f"{name}, line {cells[row][0]}"  # noqa: E731
-    return _Reader(table, name, places, items, winner, judge, group, count).votes()
+    return _VoteTable(_read(path), items, winner, judge, group, count).votes()
 
 
 def as_votes(votes: Any, **columns: Any) -> Votes:
@@ -140,20 +137,17 @@ def as_votes(votes: Any, **columns: Any) -> Votes:
         return votes
     if isinstance(votes, str | os.PathLike):
         return read_votes(votes, **columns)
-    if hasattr(votes, "columns") and hasattr(votes, "__getitem__"):
-        table = {str(name): list(votes[name]) for name in votes.columns}
-    elif isinstance(votes, Mapping):
-        table = {str(name): list(values) for name, values in votes.items()}
-    elif isinstance(votes, Sequence) and votes and all(isinstance(row, Mapping) for row in votes):
-        table = _table([row for i, value in enumerate(votes) for row in _json_rows(dict(value), f"votes, row {i}")])
-    else:
-        raise InputError(
-            f"votes is a {type(votes).__name__}; pass a file, a DataFrame, a list of dicts, or winners and losers."
-        )
-    lengths = {len(values) for values in table.values()}
-    if len(lengths) > 1:
-        raise InputError(f"columns of votes have {min(lengths)} and {max(lengths)} values; pass columns of one length.")
-    return _Reader(table, "votes", lambda row: f"votes, row {row}", **columns).votes()
+    if isinstance(votes, Sequence) and votes and all(isinstance(row, Mapping) for row in votes):
+        votes = [row for i, value in enumerate(votes) for row in _json_rows(dict(value), f"votes, row {i}")]
+    return _VoteTable(read_table(votes, "votes"), **columns).votes()
+
+
+def _read(path: str | os.PathLike[str]) -> Table:
+    """Read a table; JSON may be objects of any form, with a vote or several."""
+    if suffix_of(path) not in JSON:
+        return read_table(path)
+    rows, lines = _json_votes(read_utf8(path), str(path))
+    return Table(str(path), columns_of_rows(rows), lambda row: lines[row])
 
 
 def pair_votes(winners: Any, losers: Any, *, judge: Any = None, group: Any = None, ties: Any = None) -> Votes:
@@ -164,33 +158,29 @@ def pair_votes(winners: Any, losers: Any, *, judge: Any = None, group: Any = Non
         if len(values) != len(table["winner"]):
             raise InputError(f"{name} has {len(values)} values for {len(table['winner'])} winners; pass one per vote.")
     is_tie = np.asarray(table.pop("ties", []), dtype=bool)
-    votes = _Reader(table, "votes", lambda row: f"votes, row {row}").votes()
+    votes = as_votes(table)
     return replace(votes, outcome=np.where(is_tie, TIE, votes.outcome)) if len(is_tie) else votes
 
 
 def looks_like_votes(columns: Iterable[str]) -> bool:
     """Return whether the columns of a table are those of votes."""
-    reader = _Reader({str(column): [] for column in columns}, "", str)
-    return reader.losers() is not None or (reader.pair() is not None and bool(reader.winner_column() or reader.wide()))
+    table = _VoteTable(Table("", {str(column): [] for column in columns}, str))
+    return table.losers() is not None or (table.pair() is not None and bool(table.winner_column() or table.wide()))
 
 
 def has_votes(path: str | os.PathLike[str]) -> bool:
     """Return whether a file holds votes; only the header of CSV is read, and nothing of other kinds of text."""
-    if suffix_of(path) in (".json", ".jsonl", ".ndjson"):
-        rows, _ = _json_votes(read_utf8(path), str(path))
-        return looks_like_votes(_table(rows[:100]))
-    if suffix_of(path) in (".csv", ".tsv"):
-        return looks_like_votes(csv_cells(read_utf8(path).split("\n", 1)[0], str(path))[0])
-    return suffix_of(path) == ".parquet" and looks_like_votes(parquet_rows(path)[0])
+    suffix = suffix_of(path)
+    if suffix in (".csv", ".tsv"):
+        return looks_like_votes(csv_table(read_utf8(path).split("\n", 1)[0], str(path)).names)
+    return suffix in (*JSON, ".parquet") and looks_like_votes(_read(path).names)
 
 
 @dataclass
-class _Reader:
+class _VoteTable:
     """A table of votes: its columns by role."""
 
-    table: dict[str, list[Any]]
-    name: str
-    place: Callable[[int], str]
+    source: Table
     items: tuple[str, str] | None = None
     winner: str | None = None
     judge: str | None = None
@@ -198,10 +188,9 @@ class _Reader:
     count: str | None = None
 
     def __post_init__(self) -> None:
-        self.folded = {_fold(column): column for column in reversed(list(self.table))}
-        for column in (*(self.items or ()), self.winner, self.judge, self.group, self.count):
-            if column is not None and column not in self.table:
-                raise InputError(f"{self.name} has no column {column!r}; {suggest_names(column, list(self.table))}.")
+        self.table, self.name, self.place = self.source.columns, self.source.name, self.source.place
+        self.folded = {_fold(column): column for column in reversed(self.table)}
+        self.source.require(*(self.items or ()), self.winner, self.judge, self.group, self.count)
 
     def losers(self) -> tuple[str, str] | None:
         """Columns of winners and losers."""
@@ -243,8 +232,8 @@ class _Reader:
             raise InputError(f"{self.name} has no votes; write one row per vote, such as model_a,model_b,winner.")
         if losers is None and (pair is None or not (wide or column)):
             raise InputError(
-                f"{self.name} has the columns {_listed(self.table)}, but no votes; expected two columns of items and "
-                "one of winners, such as model_a,model_b,winner, or the columns winner,loser."
+                f"{self.name} has the columns {list_names(self.table)}, but no votes; expected two columns of items "
+                "and one of winners, such as model_a,model_b,winner, or the columns winner,loser."
             )
         wide = () if losers or self.winner else wide
         column = None if losers or wide else column
@@ -278,7 +267,7 @@ class _Reader:
         columns["first"], columns["second"] = codes.reshape(2, -1)
         unused = [name for name in self.table if name not in used]
         if unused:
-            notes.append(f"{self.name}: not used: column{'s' * (len(unused) > 1)} {_listed(unused)}")
+            notes.append(f"{self.name}: not used: column{'s' * (len(unused) > 1)} {list_names(unused)}")
         return Votes(
             tuple(items[i] for i in present), **columns, judges=names.get("judge", ()), groups=names.get("group", ()),
             has_sides=losers is None, both_bad=bad[kept] if bad[kept].any() else None, notes=tuple(notes),
@@ -445,11 +434,6 @@ def _json_rows(value: dict[str, Any], place: str) -> list[dict[str, Any]]:
     return [value]
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return {str(name): [row.get(name) for row in rows] for name in names}
-
-
 def _fold(name: Any) -> str:
     return _PUNCTUATION.sub("", str(name).casefold())
 
@@ -466,9 +450,3 @@ def _codes(texts: Sequence[str]) -> tuple[Integers, tuple[str, ...]]:
     numbers: dict[str, int] = {}
     codes = np.fromiter((numbers.setdefault(text, len(numbers)) for text in texts), np.int64, len(texts))
     return codes, tuple(numbers)
-
-
-def _listed(names: Iterable[str]) -> str:
-    shown = [repr(name) for name in names]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more

@@ -4,13 +4,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from corank._moved import find
-from corank.deploy.distributed.engine import DaskEngine, Engine, LocalEngine
+from corank.deploy.distributed.engine import DaskEngine, LocalEngine
 from corank.deploy.distributed.fit import fit_parts, pair_sums, predict_parts
 from corank.deploy.distributed.parts import Parts, Pass
 
 __all__ = [
     "DaskEngine",
-    "Engine",
     "LocalEngine",
     "Parts",
     "Pass",

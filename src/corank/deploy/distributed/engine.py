@@ -1,16 +1,15 @@
 """
-Engines that run the tasks of a pass and reduce their results: on this machine, or on Dask.
+Engines that run the tasks of a pass and reduce their results: on this machine, or on a Dask cluster.
 
 A task is a module-level function with small arguments or results of other tasks. It may run twice, on any machine and
 at any time; its result does not depend on that. Results are handles until they are gathered. They are reduced in a
-tree ordered by their numbers, never by the time at which they arrive. Another engine needs three methods.
+tree ordered by their numbers, never by the time at which they arrive.
 """
 
 from __future__ import annotations
 
 import pickle
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from importlib.util import find_spec
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from corank.core.threads import at_most
@@ -30,30 +28,14 @@ FAN = 8
 """Number of results that one task of a tree reduces."""
 
 
-class Engine(ABC):
-    """Runs tasks; `LocalEngine` and `DaskEngine` are engines."""
-
-    @abstractmethod
-    def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
-        """Run one task for each tuple of arguments."""
-
-    @abstractmethod
-    def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
-        """Reduce results in a tree ordered by number."""
-
-    @abstractmethod
-    def gather(self, handles: Sequence[Any]) -> list[Any]:
-        """Wait for results and fetch them."""
-
-
 @dataclass(frozen=True)
-class LocalEngine(Engine):
+class LocalEngine:
     """Runs tasks on this machine, one after the other; memory holds one part at a time and the sums."""
 
     verbose: bool = False  # whether to show a progress bar on a terminal or in a notebook
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
-        """Run the tasks one after the other."""
+        """Run one task for each tuple of arguments, one after the other."""
         done = []
         with progress(len(columns[0]), name, self.verbose) as advance:
             for row in zip(*columns, strict=True):
@@ -62,7 +44,7 @@ class LocalEngine(Engine):
         return done
 
     def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
-        """Reduce the results."""
+        """Reduce results in a tree ordered by number."""
         while len(handles) > 1:
             handles = [function(handles[i : i + FAN]) for i in range(0, len(handles), FAN)]
         return handles[0]
@@ -83,7 +65,7 @@ _MIN_SCATTERED = 1 << 19
 """Bytes from which an argument shared by all tasks is sent to the workers once."""
 
 
-class DaskEngine(Engine):
+class DaskEngine:
     """
     Runs tasks on a Dask cluster, local or remote.
 
@@ -106,21 +88,13 @@ class DaskEngine(Engine):
                 f"client is of type {type(client).__name__}; pass a synchronous distributed.Client of your cluster."
             )
         self.client, self.verbose, self.patience = client, verbose, patience
-        self._warm_ups: dict[str, Any] | None = None
         # tasks whose progress is shown while their results are reduced
         self._shown: list[Any] = []
 
-    @property
-    def ready(self) -> dict[str, float]:
-        """Seconds that each worker needed to load or compile the kernels before its first task."""
-        warm_ups = self._warm_ups or {}
-        return {worker: float(item.result()) for worker, item in warm_ups.items() if item.status == "finished"}
-
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
-        """Submit the tasks, with keys of this call."""
+        """Submit one task for each tuple of arguments, with keys of this call."""
         token = uuid4().hex
         with self._explaining():
-            self._make_ready()
             rows = enumerate(zip(*map(self._shared, columns), strict=True))
             self._shown = [
                 self.client.submit(bounded, function, *map(self._future, row), key=f"{name}-{token}-{i}", pure=True)
@@ -180,16 +154,6 @@ class DaskEngine(Engine):
         if isinstance(error, OSError):
             return InputError(f"a worker could not read its part ({reason(error)}); make it readable for every worker.")
         return error
-
-    def _make_ready(self) -> None:
-        """Let every worker load the kernels, once and before any task."""
-        if self._warm_ups is None:
-            token = uuid4().hex
-            options = {"pure": True, "allow_other_workers": True}
-            self._warm_ups = {
-                worker: self.client.submit(bounded, ready, key=f"ready-{token}-{i}", workers=[worker], **options)
-                for i, worker in enumerate(self._workers())
-            }
 
     def _workers(self) -> Iterable[str]:
         """
@@ -267,17 +231,3 @@ def _one_reader() -> Iterator[None]:
         yield
     finally:
         arrow.set_cpu_count(before)
-
-
-def ready() -> float:
-    """Sum over a few rows, so that the kernels are loaded, or compiled, before the first task."""
-    from corank.data.ranking import RankingData
-    from corank.deploy.distributed.sums import SumSettings, sum_part
-    from corank.deploy.distributed.tasks import WholeQueries
-
-    began = time.perf_counter()
-    for dtype in (np.float32, np.float64):
-        X = np.arange(12, dtype=dtype).reshape(6, 2)
-        data = RankingData.of(X, [0.0, 1.0, 1.0, np.nan, np.nan, 0.0], [1, 1, 1, 1, 1, 2])
-        sum_part(iter([WholeQueries(data, np.arange(6))]), SumSettings(unscored=True))
-    return time.perf_counter() - began

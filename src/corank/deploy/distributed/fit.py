@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from corank._moved import old_parameters
 from corank.base.contract import check_parameters, install, named_columns, warn_of_useless_coupling
 from corank.base.kernels.basis import FeatureMap, stack_features
 from corank.base.pairs import Moments
@@ -27,8 +27,16 @@ from corank.core.rows.access import ScaledRows
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.deploy.distributed.parts import Parts
-from corank.deploy.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
-from corank.deploy.distributed.tasks import WholeQueries, laid_out_for
+from corank.deploy.distributed.tasks import (
+    Spread,
+    Sums,
+    SumSettings,
+    WholeQueries,
+    laid_out_for,
+    spread_part,
+    sum_part,
+    sum_up,
+)
 from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.models.rls import CoRankRLS, PairSums, RankRLS
@@ -45,18 +53,7 @@ Integers = NDArray[np.int64]
 R = TypeVar("R", bound=RankRLS | CoRankRLS | Pipeline)
 
 
-@old_parameters(unscored="unjudged")
-def fit_parts(
-    model: R,
-    parts: Any,
-    client: Any = None,
-    *,
-    split: Literal["move", "refuse"] = "move",
-    unjudged: float | None = None,
-    y: str | Literal[False] | None = None,
-    qid: str | None = None,
-    verbose: bool = False,
-) -> R:
+def fit_parts(model: R, parts: Any, client: Any = None) -> R:
     """
     Fit a ranker to parts of a data set, one after the other on this machine, or on a cluster.
 
@@ -65,14 +62,12 @@ def fit_parts(
     ``fit`` up to rounding. The names of columns are remembered and checked as by ``fit``; a failed fit changes nothing.
 
     model: RankRLS or CoRankRLS, alone or in a pipeline after `QueryScaler`.
-    client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
-    split: whether to "move" or to "refuse" the rows of a query that is in several parts.
+    parts, client: `Parts`, or what it takes; Dask unpickles what workers send: use trusted clusters only.
     """
     scaler, ranker = _steps(model)
     for step in (ranker, *([] if scaler is None else [scaler])):
         check_parameters(step)
-    if not isinstance(parts, Parts):
-        parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid, verbose=verbose)
+    parts = parts if isinstance(parts, Parts) else Parts(parts, client)
     named = named_columns(parts.n_features, parts.feature_names)
     scaled, notes = None, named
     if scaler is not None:
@@ -100,7 +95,6 @@ def _steps(model: Any) -> tuple[QueryScaler | None, Any]:
     return (before[0] if before else None), ranker
 
 
-@old_parameters(unscored="unjudged")
 def pair_sums(
     parts: Any,
     maps: RankRLS | CoRankRLS | tuple[FeatureMap, ...],
@@ -108,20 +102,15 @@ def pair_sums(
     *,
     query_weight: str = "pairs",
     ties: bool = False,
-    split: Literal["move", "refuse"] = "move",
-    unjudged: float | None = None,
-    y: str | Literal[False] | None = None,
-    qid: str | None = None,
 ) -> PairSums:
     """
     Sum over parts, to the same bytes for any division; `fit_pair_sums` then solves without reading the rows again.
 
     maps: a model, which chooses views, basis rows and the scale of columns; or feature maps for unscaled rows, which
         `query_weight` and `ties` apply to.
-    client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
+    parts, client: `Parts`, or what it takes; Dask unpickles what workers send: use trusted clusters only.
     """
-    if not isinstance(parts, Parts):
-        parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid)
+    parts = parts if isinstance(parts, Parts) else Parts(parts, client)
     if isinstance(maps, LeastSquares):
         check_parameters(maps)
         return _summarise(parts, maps).summary
@@ -165,7 +154,7 @@ def predict_parts(model: Any, parts: Any, client: Any = None) -> Floats:
     """
     Score the rows of parts, in their order.
 
-    client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
+    parts, client: `Parts`, or what it takes; Dask unpickles what workers send: use trusted clusters only.
     """
     parts = _checked(model, parts, client)
     out = np.empty(parts.n_rows)
@@ -227,9 +216,14 @@ def _summarise(parts: Parts, model: LeastSquares) -> _Summarised:
     numbers: _RowNumbers = parts.summed(_numbers_part, (model.query_weight, model.ties), "row numbers")
     # the same generator as above
     rng = rng_of(model.random_state).spawn(2)[1]
-    rows, unscored = _rows_of_parts(parts, factors), np.sort(numbers.unscored)
-    problem = _BasisProblem(rows, parts.n_features, unscored, parts.feature_names)
-    maps = model.choose_maps(problem, numbers.frame, rng)  # type: ignore[arg-type]
+    # the attributes of a problem, and of its compared rows in the order of one machine, that choosing basis rows needs
+    problem: Any = SimpleNamespace(
+        X=_rows_of_parts(parts, factors), n_features=parts.n_features, unscored_rows=np.sort(numbers.unscored),
+        names=parts.feature_names, weights=None,
+    )  # fmt: skip
+    compared = numbers.compared[np.argsort(numbers.query, kind="stable")]
+    frame: Any = SimpleNamespace(rows=compared, n_queries=len(np.unique(numbers.query)))
+    maps = model.choose_maps(problem, frame, rng)
     settings = SumSettings(model.query_weight, model.ties, len(maps) > 1, maps, factors)
     return _summed(parts, maps, settings, factors)
 
@@ -296,17 +290,6 @@ def _rows_of_parts(parts: Parts, factors: Floats | None) -> ScaledRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _BasisProblem:
-    """The attributes of a problem that choosing basis rows needs."""
-
-    X: Any
-    n_features: int
-    unscored_rows: Integers
-    names: tuple[Any, ...] | None
-    weights: None = None
-
-
-@dataclass(frozen=True, eq=False)
 class _RowNumbers:
     """
     Numbers of rows among those of all parts.
@@ -324,29 +307,15 @@ class _RowNumbers:
         )
         return _RowNumbers(*map(np.concatenate, both))
 
-    @property
-    def frame(self) -> _BasisFrame:
-        """The compared rows in the order of one machine."""
-        rows = self.compared[np.argsort(self.query, kind="stable")]
-        return _BasisFrame(rows, len(np.unique(self.query)))
-
-
-@dataclass(frozen=True, eq=False)
-class _BasisFrame:
-    """The attributes of a frame that choosing basis rows needs."""
-
-    rows: Integers
-    n_queries: int
-
 
 def _numbers_part(problems: Iterator[WholeQueries], settings: tuple[str, bool]) -> _RowNumbers | None:
-    total = None
-    for problem in problems:
+    def of_problem(problem: WholeQueries) -> _RowNumbers:
         data, numbers = problem.data, problem.numbers
         frame = ComparedRows.of(data, *settings)
         first = numbers[data.queries.order[data.starts[:-1]]][data.queries.codes[frame.rows]]
-        own = _RowNumbers(numbers[frame.rows], first, numbers[data.unscored_rows])
-        total = own if total is None else total + own
+        return _RowNumbers(numbers[frame.rows], first, numbers[data.unscored_rows])
+
+    total: _RowNumbers | None = sum_up(map(of_problem, problems))
     return total
 
 
@@ -398,10 +367,7 @@ def _error_scales(summarised: _Summarised) -> ErrorScales:
 
 def _evaluate_part(problems: Iterator[WholeQueries], settings: _LeaveOutSettings) -> ExactSum | None:
     """Sum a metric over the queries of a part, and count queries with a value, for each coupling and alpha."""
-    total = None
-    for problem in problems:
-        own = ExactSum.of(_values(problem.data, settings))
-        total = own if total is None else total + own
+    total: ExactSum | None = sum_up(ExactSum.of(_values(problem.data, settings)) for problem in problems)
     return total
 
 

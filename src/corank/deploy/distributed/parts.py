@@ -22,7 +22,7 @@ from scipy import sparse
 from corank._moved import old_parameters
 from corank.base.transformers import QueryScaler
 from corank.data.column_roles import ColumnChoice
-from corank.deploy.distributed.engine import DaskEngine, Engine, LocalEngine
+from corank.deploy.distributed.engine import DaskEngine, LocalEngine
 from corank.deploy.distributed.sources import Reader, kind_of_ids, part_name, sources_of
 from corank.deploy.distributed.tasks import (
     QueryCounts,
@@ -82,8 +82,8 @@ class Parts:
         if self.split not in ("move", "refuse"):
             raise InputError(f"split is {self.split!r}; choose 'move' or 'refuse'.")
         self.sources = sources_of(self.parts)
-        self.engine: Engine
-        if isinstance(self.client, Engine):
+        self.engine: LocalEngine | DaskEngine
+        if isinstance(self.client, LocalEngine | DaskEngine):
             self.engine = self.client
         else:
             self.engine = LocalEngine(self.verbose) if self.client is None else DaskEngine(self.client, self.verbose)
@@ -175,11 +175,11 @@ class Parts:
             [self._arrivals[i] for i in places], [function] * n, [settings] * n, name=name,
         )  # fmt: skip
 
-    def _require_alike(self, found: list[QueryCounts]) -> None:
+    def _require_alike(self, counts: list[QueryCounts]) -> None:
         """Raise if parts differ in columns or in the type of their query ids."""
         seen: dict[str, tuple[int, Any]] = {}
-        is_open = all(item.info.is_open for item in found if item.n_rows)
-        for i, item in enumerate(found):
+        is_open = all(item.info.is_open for item in counts if item.n_rows)
+        for i, item in enumerate(counts):
             if not item.n_rows:
                 continue
             facts: dict[str, Any] = {"query ids": kind_of_ids(item.ids), "columns": item.info.names}
@@ -194,7 +194,7 @@ class Parts:
                         f"{part_name(self.sources, i)} has {_describe(what, value, other)}; make all parts alike."
                     )
         if not seen:
-            raise InputError(f"all {len(found)} parts are empty; pass parts with rows.")
+            raise InputError(f"all {len(counts)} parts are empty; pass parts with rows.")
 
     @cached_property
     def _full(self) -> list[int]:

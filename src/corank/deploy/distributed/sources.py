@@ -19,14 +19,14 @@ from corank.data.column_roles import ANY_COLUMNS, USUAL_NAMES, ColumnChoice, Col
 from corank.data.inputs import as_scores
 from corank.data.io.frames import ids_of
 from corank.data.io.read import detect_format, read
-from corank.data.io.store_header import HEADER
-from corank.data.io.table_text import read_utf8
+from corank.data.io.stores import HEADER
+from corank.data.io.tables import read_utf8
 from corank.data.rows import as_rows
 from corank.errors import InputError, import_extra, reason
 
-_HIDDEN = (".", "_", "README", "LICENSE")
+_SKIPPED = (".", "_", "README", "LICENSE")
 """Prefixes of names of files that are not parts of their folder."""
-_SHORT = 1 << 20
+_MAX_HEADER = 1 << 20
 """Largest size in bytes of a header line."""
 
 
@@ -181,14 +181,14 @@ def _paths(part: str | os.PathLike[str]) -> list[str]:
         files, place = import_extra("fsspec", "dask").core.url_to_fs(name)
         if not files.isdir(place) or files.exists(f"{place}/{HEADER}"):
             return [name]
-        inside = sorted(item for item in files.ls(place, detail=False) if not Path(item).name.startswith(_HIDDEN))
+        inside = sorted(item for item in files.ls(place, detail=False) if not Path(item).name.startswith(_SKIPPED))
         return [files.unstrip_protocol(item) for item in inside]
     folder = Path(name)
     if not folder.is_dir() or (folder / HEADER).exists():
         if not folder.exists():
             raise InputError(f"the part {name} does not exist; check the path.")
         return [name]
-    inside = sorted(str(item) for item in folder.iterdir() if not item.name.startswith(_HIDDEN))
+    inside = sorted(str(item) for item in folder.iterdir() if not item.name.startswith(_SKIPPED))
     if not inside:
         raise InputError(f"the folder {name} is empty; pass a folder with parts.")
     return inside
@@ -212,7 +212,7 @@ def fetched(source: str) -> Iterator[Path]:
 
 def _has_no_rows(path: Path) -> bool:
     """Whether a table has only a header."""
-    return path.stat().st_size < _SHORT and len(read_utf8(path).split("\n", 1)[-1].strip()) == 0
+    return path.stat().st_size < _MAX_HEADER and len(read_utf8(path).split("\n", 1)[-1].strip()) == 0
 
 
 def _is_empty(path: Path) -> bool:

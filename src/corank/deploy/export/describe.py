@@ -40,7 +40,7 @@ from corank.deploy.export.scorers import (
 )
 from corank.errors import InputError, suggest_names, warn
 from corank.models.auto import AutoRanker
-from corank.models.gp.ep.process import ProcessMixture, ProcessRanker
+from corank.models.gp.process import ProcessMixture, ProcessRanker
 from corank.models.lambdarank import LambdaRank
 from corank.models.linear.base import LinearDescent
 from corank.models.linear.ranksvm import RankSVM
@@ -51,7 +51,7 @@ from corank.models.rls import CoRankRLS, RankRLS
 Floats = NDArray[np.float64]
 
 # numbers of basis rows that an export may contain
-_MOST = 50_000_000
+_MAX_NUMBERS = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +103,7 @@ def describe(model: Any, *, calibrated: bool = True) -> Description:
     model = _best(model)
     first = model.steps[0][1] if isinstance(model, Pipeline) and model.steps else model
     scorer = _scorer(model, calibrated)
-    n_features = getattr(first, "n_features_in_", None) or getattr(model, "n_features_in_", None)
-    if n_features is None:
-        raise InputError(
-            f"this {type(model).__name__} compares objects by a function, which no export contains; fit a model on "
-            "columns of numbers."
-        )
+    n_features = getattr(first, "n_features_in_", None) or _n_features(model)
     given = getattr(model, "feature_names_in_", None)
     names = tuple(column_name(j, given) for j in range(n_features))
     return Description(names, scorer, given is not None)
@@ -155,19 +150,14 @@ def _scorer(model: Any, calibrated: bool, has_prior: bool = False) -> Scorer:
         return _column_mean(model)
     if isinstance(model, LambdaRank):
         return _lambdarank(model)
-    if isinstance(model, CoRankRLS):
-        share = 1.0 / len(model.view_coefs_)
-        views = zip(model.view_bases_, model.view_coefs_, strict=True)
-        return add([(share, _view(model, basis, coef)) for basis, coef in views])
     if isinstance(model, RankingPursuit):
         return _pursuit(model)
-    if isinstance(model, CoRankingPursuit):
-        share = 1.0 / len(model.view_bases_)
-        coefs = [
-            sum_terms(basis.numbers, model.terms_[:, v], model.term_coefs_[:, v])
-            for v, basis in enumerate(model.view_bases_)
-        ]
-        return add([(share, _view(model, b, c)) for b, c in zip(model.view_bases_, coefs, strict=True)])
+    if isinstance(model, CoRankRLS | CoRankingPursuit):
+        bases = model.view_bases_
+        coefs = model.view_coefs_ if isinstance(model, CoRankRLS) else [
+            sum_terms(basis.numbers, model.terms_[:, v], model.term_coefs_[:, v]) for v, basis in enumerate(bases)
+        ]  # fmt: skip
+        return add([(1.0 / len(bases), _view(model, *view)) for view in zip(bases, coefs, strict=True)])
     if isinstance(model, ProcessRanker):
         return _process(model)
     if isinstance(model, LinearDescent | RankSVM | RankRLS | OnlineRanker):
@@ -211,9 +201,9 @@ def _column_mean(model: ColumnMean) -> Scorer:
     return LinearScorer(weights)
 
 
-def _by_query(found: str, instead: str) -> InputError:
+def _by_query(step: str, instead: str) -> InputError:
     return InputError(
-        f"{found} scales features by the other rows of a query, which an engine does not see; fit with {instead}, or "
+        f"{step} scales features by the other rows of a query, which an engine does not see; fit with {instead}, or "
         "store features that are already scaled."
     )
 
@@ -243,7 +233,7 @@ def _pursuit(model: RankingPursuit) -> Scorer:
     else:
         weights = sum_terms(np.arange(model.n_features_in_), model.terms_, model.term_coefs_)
         parts = [(1.0, LinearScorer(_floats(weights)))]
-    return add([*parts, (1.0, LinearScorer(np.zeros(model.n_features_in_), float(model.intercept_)))])
+    return add([*parts, (1.0, _constant(model, model.intercept_))])
 
 
 def _process(model: ProcessRanker) -> Scorer:
@@ -254,8 +244,11 @@ def _process(model: ProcessRanker) -> Scorer:
         assert mean.phi.basis is not None
         coefs = model._amplitude * (np.asarray(mean.phi.T) @ mean.mu)
         parts.append((1.0, _view(model, mean.phi.basis, coefs)))
-    level = float(model._from_f(np.zeros(1))[0])
-    return add([*parts, (1.0, LinearScorer(np.zeros(_n_features(model)), level))])
+    return add([*parts, (1.0, _constant(model, model._from_f(np.zeros(1))[0]))])
+
+
+def _constant(model: Any, value: float) -> Scorer:
+    return LinearScorer(np.zeros(_n_features(model)), float(value))
 
 
 def _n_features(model: Any) -> int:
@@ -276,7 +269,7 @@ def _view(model: Any, basis: Basis | None, coefs: Any) -> Scorer:
     n = _n_features(model)
     columns = np.arange(n) if basis.view.columns is None else np.asarray(basis.view.columns)
     rows = basis.rows
-    if np.prod(np.shape(rows), dtype=np.float64) > _MOST:
+    if np.prod(np.shape(rows), dtype=np.float64) > _MAX_NUMBERS:
         raise InputError(
             f"the model has {np.shape(rows)[0]} basis rows of {np.shape(rows)[1]} columns, too many for an export; fit "
             "with a smaller n_basis, or a linear kernel."
@@ -349,5 +342,4 @@ def _pipeline(pipeline: Pipeline, calibrated: bool) -> Scorer:
 def _on_landmarks(step: Landmarks, scorer: Scorer) -> Scorer:
     if not isinstance(scorer, LinearScorer):
         raise InputError("only a linear ranker can be exported after Landmarks; use SPD, CRR, LCRA or RankRLS there.")
-    constant = LinearScorer(np.zeros(_n_features(step)), scorer.intercept)
-    return add([(1.0, _view(step, step.basis_, scorer.weights)), (1.0, constant)])
+    return add([(1.0, _view(step, step.basis_, scorer.weights)), (1.0, _constant(step, scorer.intercept))])

@@ -1,12 +1,16 @@
-"""Export models: write the files of one target, and compare its engine's scores of rows with those of the model."""
+"""
+Export models and fusions: write the files of one target, or of the nearest fusion that it can express.
+
+For models, the scores of rows by the engine's rules can be compared with those of the model.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,9 +22,11 @@ from corank.data.durable.atomic import atomic_file, require_no_input, require_pl
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid
 from corank.deploy.export.describe import Description, describe
-from corank.deploy.export.scorers import LinearScorer, TreeScorer
-from corank.deploy.export.target import TARGETS, Export, ExportOptions, to_single
+from corank.deploy.export.fusion_targets import FUSION_TARGETS, FusionOptions, FusionTarget, form_of, is_even, used
+from corank.deploy.export.scorers import LinearScorer, Scorer, TreeScorer
+from corank.deploy.export.target import TARGETS, Export, ExportOptions, rescored_models, to_single
 from corank.errors import InputError, suggest_names
+from corank.models.fusion import EngineForm, FusionDefinition, Term
 
 Floats = NDArray[np.float64]
 
@@ -119,23 +125,18 @@ def export_model(
         model, to, names=names, name=name or _safe_name(Path(path).stem), shift=shift, dialect=dialect, double=double,
         calibrated=calibrated, rows=rows,
     )  # fmt: skip
-    paths = {suffix: _place(Path(path), suffix) for suffix in [*export.files, *([REPORT] if rows is not None else [])]}
-    _require_distinct(paths)
-    for place in paths.values():
-        require_no_input(place, inputs)
-        require_place(place, overwrite=overwrite)
+    suffixes = [*export.files, *([REPORT] if rows is not None else [])]
+    places = places_of(Path(path), suffixes, overwrite=overwrite, inputs=inputs)
     verification = None
     contents = dict(export.files)
     if rows is not None:
         verification = verify(export, described, _model_scores(model, rows, qid, calibrated), rows, qid)
         contents[REPORT] = (json.dumps(verification.fields(), indent=2) + "\n").encode()
-    with ExitStack() as stack:  # all files are written before the first appears, the main one last
-        for suffix, content in contents.items():
-            stack.enter_context(atomic_file(paths[suffix], overwrite=overwrite)).write_bytes(content)
+    write_files(places, contents, overwrite=overwrite)
     remarks = list(export.remarks)
     if not described.is_named:
         remarks.insert(0, "the model has no feature names, so that features are f1, f2, ... by position; pass names.")
-    return ExportedFiles(tuple(paths.values()), tuple(remarks), verification)
+    return ExportedFiles(tuple(places.values()), tuple(remarks), verification)
 
 
 def make_export(
@@ -156,16 +157,20 @@ def make_export(
     described = describe(model, calibrated=calibrated)
     if names:
         described = described.renamed(names)
-    added = _shift(shift, described, rows) if isinstance(shift, str) else shift
+    added = None if isinstance(shift, str) else shift
+    if isinstance(shift, str):
+        # engines that add up two models shift each of them
+        is_rescored = to in ("elasticsearch", "opensearch")
+        models: list[Any] = (rescored_models(described.scorer) if is_rescored else None) or [described.scorer]
+        added = max(_shift(shift, model, rows) for model in models)
     options = ExportOptions(name=name, shift=added, dialect=dialect, double=double)
     return described, TARGETS[to](described, options)
 
 
-def _shift(shift: str, described: Description, rows: Any) -> float:
+def _shift(shift: str, scorer: Scorer, rows: Any) -> float:
     """Return a shift that makes all scores positive."""
     if shift != "auto":
         raise InputError(f"shift is {shift!r}; pass a number, or 'auto'.")
-    scorer = described.scorer
     if isinstance(scorer, TreeScorer):
         trees = scorer.trees
         starts = trees.starts[:-1] + np.arange(trees.n_trees)
@@ -193,28 +198,39 @@ def _model_scores(model: Any, rows: Any, qid: Any, calibrated: bool) -> Any:
     return predict_with_qid(best, rows, None)
 
 
-def _place(path: Path, suffix: str) -> Path:
-    """Return the file with another suffix; the main file has its own name, and each main file its own report."""
-    if suffix == REPORT:
-        return path.with_name(path.name + suffix)
-    return path.with_name(path.stem + suffix) if suffix else path
+def places_of(path: Path, suffixes: Iterable[str], *, overwrite: bool, inputs: Sequence[Path]) -> dict[str, Path]:
+    """
+    Return the file of each suffix; raise `InputError` if one exists, is an input, or is the file of two suffixes.
 
-
-def _require_distinct(paths: Mapping[str, Path]) -> None:
-    """Raise `InputError` if two files of an export have the same name, also by a link or in another case."""
-    written: dict[str, str] = {}
-    for suffix, place in paths.items():
-        first = written.setdefault(os.path.realpath(place).casefold(), suffix)
+    The main file has the suffix "" and its own name, and each main file its own report.
+    """
+    places, first_of = {"": path}, dict[str, str]()
+    for suffix in suffixes:
+        stem = path.name if suffix == REPORT else path.stem
+        place = places[suffix] = path.with_name(stem + suffix) if suffix else path
+        # names may be the same by a link, or in another case
+        first = first_of.setdefault(os.path.realpath(place).casefold(), suffix)
         if first != suffix:
             raise InputError(
-                f"{paths[first]} is also the name of the file {place.name} that this export writes next to it; choose "
+                f"{places[first]} is also the name of the file {place.name} that this export writes next to it; choose "
                 f"a name with another ending than {suffix}, and remove links between the files."
             )
+    for place in places.values():
+        require_no_input(place, inputs)
+        require_place(place, overwrite=overwrite)
+    return places
+
+
+def write_files(places: Mapping[str, Path], contents: Mapping[str, bytes], *, overwrite: bool) -> None:
+    """Write all files before the first appears, the main one last."""
+    with ExitStack() as stack:
+        for suffix, content in contents.items():
+            stack.enter_context(atomic_file(places[suffix], overwrite=overwrite)).write_bytes(content)
 
 
 def _safe_name(stem: str) -> str:
-    kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in stem)
-    return kept if kept[:1].isalpha() or kept[:1] == "_" else f"m_{kept}"
+    name = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in stem)
+    return name if name[:1].isalpha() or name[:1] == "_" else f"m_{name}"
 
 
 def verify(export: Export, described: Description, scores: ArrayLike, rows: Any, qid: Any = None) -> Verification:
@@ -250,7 +266,7 @@ def compare_scores(export: Export, described: Description, scores: Floats, X: Fl
     )  # fmt: skip
 
 
-def _pairs(scores: Floats, exact: Floats, found: Floats, allowed: Floats) -> NDArray[np.int64]:
+def _pairs(scores: Floats, exact: Floats, actual: Floats, allowed: Floats) -> NDArray[np.int64]:
     """Count ordered, changed, tied, input-rounded and unexplained pairs of one query."""
     counts = np.zeros(5, dtype=np.int64)
     for begin in range(0, len(scores), _BLOCK):
@@ -261,9 +277,93 @@ def _pairs(scores: Floats, exact: Floats, found: Floats, allowed: Floats) -> NDA
 
         with np.errstate(invalid="ignore"):
             ordered = gap(scores) > 0.0
-            changed, tied = ordered & (gap(found) < 0.0), ordered & (gap(found) == 0.0)
+            changed, tied = ordered & (gap(actual) < 0.0), ordered & (gap(actual) == 0.0)
             affected = changed | tied
             rounded = affected & ~(gap(exact) > 0.0)
             summed = gap(exact) <= allowed[own, None] + allowed[None, :]
         counts += [ordered.sum(), changed.sum(), tied.sum(), rounded.sum(), (affected & ~rounded & ~summed).sum()]
     return counts
+
+
+def export_fusion(
+    definition: FusionDefinition,
+    path: str | Path,
+    to: str,
+    *,
+    name: str = "corank",
+    size: int = 100,
+    dialect: str = "sqlite",
+    nearest: bool = False,
+    overwrite: bool = False,
+    inputs: Sequence[Path] = (),
+) -> ExportedFiles:
+    """
+    Write a fusion in the format of an engine.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp(), "pipeline.json")
+    >>> done = export_fusion(FusionDefinition.rrf(("bm25", "vectors")), target, "opensearch")
+    >>> [path.name for path in done.paths]
+    ['pipeline.json', 'pipeline.query.json']
+    """
+    if to not in FUSION_TARGETS:
+        raise InputError(f"there is no target {to!r} for fusions; {suggest_names(to, list(FUSION_TARGETS))}.")
+    target = FUSION_TARGETS[to]
+    written, remark = expressible(definition, target, nearest=nearest)
+    remarks: tuple[str, ...] = (remark,) if remark else ()
+    form = form_of(written)
+    if target.weighted_rrf and form is not None and form.k is not None and not is_even(form):
+        remarks += (f"Weights of RRF need {target.weighted_rrf}; older versions refuse or ignore them.",)
+    files = target.write(written, FusionOptions(name=name, size=size, dialect=dialect))
+    places = places_of(Path(path), files, overwrite=overwrite, inputs=inputs)
+    write_files(places, files, overwrite=overwrite)
+    return ExportedFiles(tuple(places.values()), remarks, None)
+
+
+def with_form(definition: FusionDefinition, form: EngineForm) -> FusionDefinition:
+    """Return the fusion of an engine form."""
+    transform = "reciprocal_rank" if form.form == "rrf" else form.form
+    pairs = zip(definition.retrievers, form.weights, strict=True)
+    return replace(
+        definition,
+        terms=tuple(Term(name, transform, weight, form.k) for name, weight in pairs if weight),
+        rule=describe_form(form, definition.retrievers),
+    )
+
+
+def describe_form(form: EngineForm, names: tuple[str, ...]) -> str:
+    """Return a form in words."""
+    weights = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(names, form.weights, strict=True))
+    kind = f"RRF with k = {form.k:g}" if form.form == "rrf" else "a weighted sum of min-max scores"
+    return f"{kind} ({weights})"
+
+
+def expressible(definition: FusionDefinition, target: FusionTarget, *, nearest: bool) -> tuple[FusionDefinition, str]:
+    """
+    Return the fusion that a target can express, and a remark; "" if it is the fusion itself.
+
+    Raises `InputError` if it cannot express it, unless `nearest` is set and one of the measured engine forms fits.
+    """
+    if target.can_express(definition):
+        return definition, ""
+    if len(used(definition)) == 1:
+        raise InputError(f"this fusion uses {used(definition)[0]} alone; send the query of that retriever as it is.")
+    forms = [form for form in definition.engine_forms if target.can_express(with_form(definition, form))]
+    problem = f"{target.label} takes {target.takes}, but this fusion is: {definition.rule}"
+    if not forms:
+        raise InputError(f"{problem}; export it to sql or python, or fit a fusion of that form.")
+    form = min(forms, key=lambda form: 0.0 if form.loss is None else form.loss)
+    text = f"{describe_form(form, definition.retrievers)}, {_loss(form, definition)}"
+    if not nearest:
+        raise InputError(f"{problem}. The nearest that it can is {text}; pass nearest to write it, or export to sql.")
+    return with_form(definition, form), f"{target.label} cannot express this fusion; written is {text}."
+
+
+def _loss(form: EngineForm, definition: FusionDefinition) -> str:
+    if form.loss is None:
+        return "whose loss was not measured"
+    metric = "" if definition.estimate is None else f" {definition.estimate.metric}"
+    span = "" if form.low is None or form.high is None else f", interval {form.low:.3f} to {form.high:.3f}"
+    if form.loss <= 0:
+        return f"which loses nothing on left-out queries ({abs(form.loss):+.3f}{metric})"
+    return f"which loses {form.loss:.3f}{metric} on left-out queries{span}"

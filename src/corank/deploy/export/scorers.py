@@ -2,14 +2,15 @@
 Scorers: a fitted model as a few arrays, independent of how it was learnt; the form that all exports are written from.
 
 Every scorer takes rows with all columns of the model, unscaled. Scores are computed here in float64 by plain numpy, a
-second derivation of the model's own ``predict``; missing values (NaN) are allowed in trees only.
+second derivation of the model's own ``predict``; missing values (NaN) are allowed in trees only. `kind` is the type of
+a scorer in JSON, and its name in messages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class LinearScorer:
     weights (d,): weights of the columns as given; every scale is folded in.
     """
 
+    kind: ClassVar[tuple[str, str]] = ("linear", "a linear model")
     weights: Floats
     intercept: float = 0.0
 
@@ -49,6 +51,7 @@ class LinearScorer:
 class TreeScorer:
     """f(x) = the sum of one leaf per tree + intercept; a row goes left if its feature is at most the threshold."""
 
+    kind: ClassVar[tuple[str, str]] = ("trees", "trees")
     trees: TreeEnsemble
     intercept: float = 0.0
 
@@ -133,6 +136,7 @@ class PerceptronScorer:
     biases: one array (outputs,) per layer.
     """
 
+    kind: ClassVar[tuple[str, str]] = ("perceptron", "a perceptron")
     scale: Floats
     shift: Floats
     weights: tuple[Floats, ...]
@@ -173,6 +177,7 @@ class KernelScorer:
     rows (r, c), coefficients (r,): the basis rows, and their coefficients.
     """
 
+    kind: ClassVar[tuple[str, str]] = ("kernel", "a kernel model")
     kernel: KernelName
     columns: Integers
     scale: Floats
@@ -222,6 +227,7 @@ class KernelScorer:
 class SumScorer:
     """f(x) = Σ weight · part(x) + intercept, over scorers of different kinds; see `add`."""
 
+    kind: ClassVar[tuple[str, str]] = ("sum", "a sum of several kinds of models")
     parts: tuple[tuple[float, Scorer], ...]
     intercept: float = 0.0
 
@@ -243,6 +249,7 @@ class CalibratedScorer:
     slope, offset, low, high: logistic map low + (high − low) / (1 + exp(−slope s − offset)).
     """
 
+    kind: ClassVar[tuple[str, str]] = ("calibrated", "a calibrated model")
     inner: Scorer
     knots: Floats | None = None
     levels: Floats | None = None

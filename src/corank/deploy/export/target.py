@@ -15,7 +15,6 @@ from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
     LinearScorer,
-    PerceptronScorer,
     Scorer,
     SumScorer,
     TreeScorer,
@@ -79,9 +78,27 @@ def gamma(n: int, unit: float = UNIT) -> float:
     return n * unit / (1.0 - n * unit) if n * unit < 1.0 else np.inf
 
 
+def rescored_models(scorer: Scorer) -> list[LinearScorer | TreeScorer] | None:
+    """Return a linear model or trees, or both of a sum, in which trees have the intercept; None for other scorers."""
+    if isinstance(scorer, LinearScorer | TreeScorer):
+        return [scorer]
+    if not isinstance(scorer, SumScorer):
+        return None
+    match [part for weight, part in scorer.parts if weight == 1.0], len(scorer.parts):
+        case [LinearScorer() as linear, TreeScorer() as trees], 2:
+            level = scorer.intercept + linear.intercept + trees.intercept
+            return [LinearScorer(linear.weights), TreeScorer(trees.trees, level)]
+    return None
+
+
 def single_bound(scorer: Scorer, rows: Floats, shift: float) -> Floats:
-    """Bound the error of a score that is summed in float32, and to which a constant is added."""
+    """Bound the error of a score that is summed in float32, to which (or to each part of which) a constant is added."""
     with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(scorer, SumScorer):
+            models = rescored_models(scorer) or []
+            sums = np.sum([np.abs(model.score(np.nan_to_num(rows))) for model in models], axis=0)
+            error = np.sum([single_bound(model, rows, shift) for model in models], axis=0)
+            return np.asarray(error + 2.0**-23 * (sums + len(models) * abs(shift)))
         if isinstance(scorer, LinearScorer):
             filled = np.abs(np.nan_to_num(rows))
             n, size = rows.shape[1], filled @ np.abs(scorer.weights) + abs(scorer.intercept)
@@ -195,22 +212,15 @@ def require_no_constant(names: tuple[str, ...]) -> None:
         raise InputError(f"a feature is called {CONSTANT!r}, which the export uses; rename it.")
 
 
+def linear_weights(scorer: LinearScorer, names: tuple[str, ...], shift: float) -> dict[str, float]:
+    """Return weights by name in float32; a shift is the weight of a feature that is 1."""
+    weights = {name: float(single_text(weight)) for name, weight in zip(names, scorer.weights, strict=True)}
+    return weights | {CONSTANT: float(single_text(shift))} if shift else weights
+
+
 def as_json(value: Any) -> bytes:
     """Return readable JSON; numbers are the shortest that read back."""
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def kind_of(scorer: Scorer) -> str:
-    """Return the name of a scorer's kind, for messages."""
-    if isinstance(scorer, LinearScorer):
-        return "a linear model"
-    if isinstance(scorer, PerceptronScorer):
-        return "a perceptron"
-    if isinstance(scorer, KernelScorer):
-        return "a kernel model"
-    if isinstance(scorer, CalibratedScorer):
-        return "a calibrated model"
-    return "a sum of several kinds of models" if isinstance(scorer, SumScorer) else "trees"
 
 
 def refuse(name: str, scorer: Scorer, nearest: str) -> InputError:
@@ -220,7 +230,7 @@ def refuse(name: str, scorer: Scorer, nearest: str) -> InputError:
     elif isinstance(scorer, SumScorer | KernelScorer):
         nearest = f"fit again with --for {name} (AutoRanker(deploy={name!r})), or {nearest}"
     own = TARGETS[name]
-    return InputError(f"{own.label} takes {own.takes}, but this is {kind_of(scorer)}; {nearest}.")
+    return InputError(f"{own.label} takes {own.takes}, but this is {scorer.kind[1]}; {nearest}.")
 
 
 def walk_tree(node: Any, rows: NDArray[np.int64], leaves: NDArray[Any], look: Callable[[Any, Any], Any]) -> None:

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from corank.models.rls import PairSums
 
 # largest number of columns for which dense rows are tried
-_DENSE = 1 << 24
+_MAX_DENSE_COLUMNS = 1 << 24
 
 Prediction = Callable[[Any, Any], Any]
 
 # numpy cannot hold larger integers
-_LARGEST = 2**63
+_MAX_INTEGER = 2**63
 
 
 def require_declared(value: Any) -> None:
@@ -169,7 +169,7 @@ def _is_a(value: Any, hint: Any) -> bool:
     if hint is float and isinstance(value, float):
         return True
     if hint in (int, float):
-        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_INTEGER
     return isinstance(value, origin or hint)
 
 
@@ -270,7 +270,7 @@ def _contributions(model: Any, X: Any) -> Any:
 
 def _rows(d: int) -> Any:
     """Return a row of zeros and a row of small positive numbers."""
-    if d > _DENSE:
+    if d > _MAX_DENSE_COLUMNS:
         return sparse.csr_array(([0.5], ([1], [d - 1])), shape=(2, d))
     return np.stack([np.zeros(d), 1.0 / (2.0 + np.arange(d) % 7)])
 

@@ -50,7 +50,7 @@ METHODS = (
 """Methods whose metadata requests are saved."""
 
 # errors that a forged description of a value may raise
-_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
+_DECODE_ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
 
 
 def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
@@ -99,7 +99,7 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
         return _decode_kind(kind, body, tensors)
     except InputError:
         raise
-    except _WRONG as error:
+    except _DECODE_ERRORS as error:
         raise InputError(
             f"the model file contains an invalid value ({reason(error)}); save the model again."
         ) from error

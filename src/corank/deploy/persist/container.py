@@ -90,7 +90,7 @@ _LINEAR_KERNEL = {"noun": {"name": "LinearKernel", "fields": {}}}
 
 
 @dataclass(frozen=True, eq=False)
-class LinearScorer:
+class LoadedLinear:
     """The scores of a linear ranker: w · x + b."""
 
     coef_: NDArray[np.float64]  # coef_ (n_features,), intercept_: w and b
@@ -109,7 +109,7 @@ class LinearScorer:
         return score_columns(rows, self.coef_) + self.intercept_
 
 
-def load_linear(path: Path) -> LinearScorer | None:
+def load_linear(path: Path) -> LoadedLinear | None:
     """Load a linear ranker; None if the file holds another model, or anything that `corank.load` must examine."""
     header, tensors = read_container(path)
     state, kind = header["state"], header["class"]
@@ -131,7 +131,7 @@ def load_linear(path: Path) -> LinearScorer | None:
         return None
     words = names["strings"]
     if words is None:
-        return LinearScorer(coef, intercept, None)
+        return LoadedLinear(coef, intercept, None)
     if not isinstance(words, list) or len(words) != len(coef) or not all(isinstance(word, str) for word in words):
         return None
-    return LinearScorer(coef, intercept, np.array(words, dtype=object))
+    return LoadedLinear(coef, intercept, np.array(words, dtype=object))

@@ -33,9 +33,9 @@ from sklearn.utils import get_tags
 from corank._moved import old_parameters
 from corank.data.inputs import as_numbers, as_scores
 from corank.data.queries import Queries
-from corank.data.query_splits import Fold, QueryKFold
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import take_rows
+from corank.data.splits import Fold, QueryKFold
 from corank.errors import InputError
 from corank.metrics.bounds.kpartite import Bound, hoeffding_end
 from corank.metrics.conventions import CONVENTIONS

@@ -82,19 +82,19 @@ def _tau(result: SystemEstimates) -> float:
     return float((a * b).sum()) / (S * (S - 1))
 
 
-def text(found: RunsEvaluation) -> str:
+def text(evaluation: RunsEvaluation) -> str:
     """Return all tables and sentences as plain text."""
     parts = []
-    for result in found.values():
+    for result in evaluation.values():
         parts += [replace(table, note="").plain() for table in tables(result)]
-        parts += sentences(result, found.these_queries)
-    return "\n".join([*parts, *(f"Note: {note}" for note in found.notes)])
+        parts += sentences(result, evaluation.these_queries)
+    return "\n".join([*parts, *(f"Note: {note}" for note in evaluation.notes)])
 
 
-def fields(found: RunsEvaluation, max_loss: float | None = None) -> dict[str, Any]:
+def fields(evaluation: RunsEvaluation, max_loss: float | None = None) -> dict[str, Any]:
     """Return the JSON fields; all pairs of systems have a difference."""
     metrics = {}
-    for name, result in found.items():
+    for name, result in evaluation.items():
         S, level = len(result.systems), result.level
         metrics[name] = {
             "means": [
@@ -117,21 +117,22 @@ def fields(found: RunsEvaluation, max_loss: float | None = None) -> dict[str, An
             "order": result.order, "n_decided": result.n_decided, "kept_share": result.corrected.kept,
             "effective_queries": result.effective_queries, "more_queries_to_halve": result.more_queries(),
         }  # fmt: skip
-    failed = [] if max_loss is None else [f"{metric}: {system}" for metric, system, _ in losses(found, max_loss)]
+    failed = [] if max_loss is None else [f"{metric}: {system}" for metric, system, _ in losses(evaluation, max_loss)]
     return {
-        "convention": found.convention, "n_queries": len(found.query_ids), "n_gold_queries": len(found.gold),
-        "these_queries": found.these_queries, "metrics": metrics, "notes": found.notes, "failed": failed,
+        "convention": evaluation.convention, "n_queries": len(evaluation.query_ids),
+        "n_gold_queries": len(evaluation.gold), "these_queries": evaluation.these_queries, "metrics": metrics,
+        "notes": evaluation.notes, "failed": failed,
     }  # fmt: skip
 
 
-def losses(found: RunsEvaluation, max_loss: float) -> list[tuple[str, str, str]]:
+def losses(evaluation: RunsEvaluation, max_loss: float) -> list[tuple[str, str, str]]:
     """
     Return metric, system and sentence of each run that is worse than the first by more than `max_loss`.
 
     A run fails if the estimate of its difference is below −max_loss and the interval of the difference is below 0.
     """
     failed = []
-    for name, result in found.items():
+    for name, result in evaluation.items():
         for system in result.systems[1:]:
             item = result.difference(system, result.systems[0])
             if item.value < -max_loss and item.high < 0:
@@ -143,10 +144,10 @@ def losses(found: RunsEvaluation, max_loss: float) -> list[tuple[str, str, str]]
     return failed
 
 
-def junit(found: RunsEvaluation, max_loss: float) -> str:
+def junit(evaluation: RunsEvaluation, max_loss: float) -> str:
     """Return the gate as JUnit XML: one test per metric and run after the first."""
-    failed = {(metric, system): why for metric, system, why in losses(found, max_loss)}
-    cases = [(metric, system) for metric, result in found.items() for system in result.systems[1:]]
+    failed = {(metric, system): why for metric, system, why in losses(evaluation, max_loss)}
+    cases = [(metric, system) for metric, result in evaluation.items() for system in result.systems[1:]]
     suite = ElementTree.Element(
         "testsuite", name="corank evaluate", tests=str(len(cases)), failures=str(len(failed)), errors="0"
     )

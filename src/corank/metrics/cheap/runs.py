@@ -231,9 +231,9 @@ def evaluate_runs(
     ...     return {q: {d: g + noise * rng.normal() for d, g in row.items()} for q, row in truth.items()}
     >>> judge = {q: {d: float(np.clip(round(g), 0, 3)) for d, g in row.items()} for q, row in noisy(0.7).items()}
     >>> gold = {q: truth[q] for q in list(truth)[:12]}
-    >>> found = evaluate_runs(gold, {"old": noisy(4.0), "new": noisy(1.0)}, cheap=judge)
-    >>> difference = found["nDCG@10"].difference("new", "old")
-    >>> bool(difference.low > 0), found["nDCG@10"].judges[0].verdict
+    >>> result = evaluate_runs(gold, {"old": noisy(4.0), "new": noisy(1.0)}, cheap=judge)
+    >>> difference = result["nDCG@10"].difference("new", "old")
+    >>> bool(difference.low > 0), result["nDCG@10"].judges[0].verdict
     (True, 'useful')
     """
     if not 0 < level < 1:

@@ -123,10 +123,10 @@ class GradedRuns:
                 tables[name] = np.stack([np.nanmean(self._table(result, hole), axis=1) for hole in holes], axis=1)
         return tables
 
-    def _table(self, found: Evaluation, values: Floats) -> Floats:
+    def _table(self, evaluation: Evaluation, values: Floats) -> Floats:
         S, N = len(self.systems), len(self.queries)
         table = np.full(S * N, np.nan)
-        table[found.query_ids.astype(np.int64)] = values
+        table[evaluation.query_ids.astype(np.int64)] = values
         return table.reshape(S, N)
 
     def _evaluated(self, grades: Floats, metrics: Sequence[str], convention: Convention) -> Evaluation:

@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base.base import Ranker
-from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
@@ -52,7 +51,7 @@ from corank.models.auto.left_out import (
 from corank.models.auto.members import Member, add_up_alike, column_importances
 from corank.models.auto.trials import Trial, Trials
 from corank.models.auto.unjudged import TREATMENTS, treat_unjudged
-from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
+from corank.parameters import Missing, Rules, boolean, items, none, number, one_of, seed, text
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -161,7 +160,6 @@ class AutoRanker(Ranker):
         "deploy": text | none,
         "metric": text | none,
         "unjudged": one_of(*TREATMENTS),
-        "missing": one_of(*MISSING),
         "random_state": seed,
         "verbose": boolean,
     }
@@ -183,7 +181,7 @@ class AutoRanker(Ranker):
         deploy: str | None = None,
         metric: str | None = None,
         unjudged: str = "auto",
-        missing: str = "mean",
+        missing: Missing = "mean",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:

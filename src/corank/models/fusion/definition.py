@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from corank._version import __version__
 from corank.data.durable.atomic import atomic_file
-from corank.data.durable.regular import read_regular
+from corank.data.durable.files import read_regular
 from corank.errors import InputError, suggest_names
 from corank.models.fusion.lists import TRANSFORMS, Floats, RetrievedLists
 

@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.base.contract import Estimator, check_columns, check_parameters, install, note_columns
 from corank.data.inputs import as_scores, as_weights
-from corank.data.pools import UNJUDGED
 from corank.data.queries import Queries
 from corank.data.routing import how_to_pass_qid
 from corank.errors import InputError
@@ -29,7 +28,7 @@ from corank.models.fusion.definition import EngineForm, Estimate, FusionDefiniti
 from corank.models.fusion.judged import JudgedQueries, TreatedGrades, treat_unjudged
 from corank.models.fusion.lists import Floats, RetrievedLists
 from corank.models.fusion.posterior import Evidence
-from corank.parameters import Rule, Rules, boolean, number, one_of, rng_of, seed
+from corank.parameters import Rule, Rules, boolean, number, rng_of, seed
 
 _METRIC = re.compile(r"ndcg@([1-9]\d{0,3})", re.IGNORECASE)
 _LEVEL = 0.95
@@ -101,7 +100,6 @@ class Fusion(Estimator):
     _rules: ClassVar[Rules] = {
         "metric": Rule("'nDCG@k' with a k from 1 to 9999", lambda value: bool(_METRIC.fullmatch(str(value)))),
         "k": number(0, 1e6),
-        "unjudged": one_of("auto", *UNJUDGED),
         "allow_negative": boolean,
         "random_state": seed,
     }

@@ -2,8 +2,6 @@ from corank.models.labels.auto import AutoLabelRanker as AutoLabelRanker
 from corank.models.labels.batch import expand_constraints as expand_constraints
 from corank.models.labels.calibrated import CalibratedLabelRanker as CalibratedLabelRanker
 from corank.models.labels.calibrated import PairwiseLabelRanker as PairwiseLabelRanker
-from corank.models.labels.forest import ForestLabelRanker as ForestLabelRanker
-from corank.models.labels.neighbors import NeighborLabelRanker as NeighborLabelRanker
 from corank.models.labels.online import OnlineLabelRanker as OnlineLabelRanker
 from corank.models.labels.preferences import LabelPreferences as LabelPreferences
 from corank.models.labels.ranker import LabelRanker as LabelRanker
@@ -19,5 +17,7 @@ from corank.models.labels.ranker import ranking_loss as ranking_loss
 from corank.models.labels.ranker import spearman_rho as spearman_rho
 from corank.models.labels.ranker import subset_loss as subset_loss
 from corank.models.labels.ranker import top_positions as top_positions
+from corank.models.labels.votes import ForestLabelRanker as ForestLabelRanker
+from corank.models.labels.votes import NeighborLabelRanker as NeighborLabelRanker
 
 __all__: list[str]

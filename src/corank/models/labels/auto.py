@@ -13,7 +13,7 @@ below .01 are left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,17 +23,15 @@ from sklearn.model_selection import KFold
 
 from corank.base.docs import shared_parameters
 from corank.base.kernels.basis import as_doubles
-from corank.choices import Targets
 from corank.errors import InputError
-from corank.fitted import Shapes
+from corank.fitted import Relations, Shapes
 from corank.models.labels.batch import StandardizedRows
 from corank.models.labels.calibrated import CalibratedLabelRanker, PairwiseLabelRanker
-from corank.models.labels.forest import ForestLabelRanker
-from corank.models.labels.neighbors import NeighborLabelRanker, scaled_rows
 from corank.models.labels.online import OnlineLabelRanker
 from corank.models.labels.preferences import LabelPreferences
-from corank.models.labels.ranker import TARGETS, LabelRanker, quality
-from corank.parameters import Rules, integer, one_of, rng_of, seed
+from corank.models.labels.ranker import LabelRanker, quality
+from corank.models.labels.votes import ForestLabelRanker, NeighborLabelRanker, scaled_rows
+from corank.parameters import Rules, Targets, integer, rng_of, seed
 
 Floats = NDArray[np.float64]
 
@@ -47,9 +45,6 @@ _STEEPNESS, _MIN_WEIGHT = 3.0, 0.01
 class FittedAutoLabels:
     """The fitted attributes of `AutoLabelRanker`."""
 
-    classes: NDArray[Any]
-    kind: str
-    is_calibrated: bool
     members: list[LabelRanker]
     scales: Floats
     cv_scores: dict[str, float]
@@ -58,6 +53,7 @@ class FittedAutoLabels:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class AutoLabelRanker(LabelRanker):
     """
     Label ranking by an average of up to five methods: linear in batch or online, pairwise, neighbours, forest.
@@ -93,26 +89,34 @@ class AutoLabelRanker(LabelRanker):
     ('ForestLabelRanker', [[1, 2, 3], [3, 2, 1]])
     """
 
-    _rules: ClassVar[Rules] = {"targets": one_of(*TARGETS), "cv": integer(2), "random_state": seed}
+    _rules: ClassVar[Rules] = {"cv": integer(2), "random_state": seed}
 
     _shapes: ClassVar[Shapes] = {"column_mean_": ("n_features_in_",), "column_scale_": ("n_features_in_",)}
 
-    members_: list[LabelRanker]
-    scales_: Floats
-    cv_scores_: dict[str, float]
-    column_mean_: Floats
-    column_scale_: Floats
-    ranker_: LabelRanker  # the only member of models of versions up to 0.3
+    _relations: ClassVar[Relations] = {
+        "scales_ has a positive number for each member": lambda m: len(m._members) > 0 and (m._scales > 0.0).all(),
+        "every member has these columns and labels": lambda m: all(
+            len(member.classes_) == len(m.classes_)
+            and (member.n_features_in_, member.kind_, member.is_calibrated_)
+            == (m.n_features_in_, m.kind_, m.is_calibrated_)
+            for member, _ in zip(m._members, m._scales, strict=True)
+        ),
+    }
 
-    def __init__(self, targets: Targets = "auto", *, cv: int = 5, random_state: Any = None) -> None:
-        self.targets = targets
-        self.cv = cv
-        self.random_state = random_state
+    members_: list[LabelRanker] = field(init=False)
+    scales_: Floats = field(init=False)
+    cv_scores_: dict[str, float] = field(init=False)
+    column_mean_: Floats = field(init=False)
+    column_scale_: Floats = field(init=False)
+    ranker_: LabelRanker = field(init=False)  # the only member of models of versions up to 0.3
 
-    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> FittedAutoLabels:
+    targets: Targets = "auto"
+    _: KW_ONLY
+    cv: int = 5
+    random_state: Any = None
+
+    def _fit(self, rows: Any, preferences: LabelPreferences) -> Any:
         n = rows.shape[0]
-        if not preferences.counts().any():
-            raise InputError(f"y orders no two labels in any of the {n} rows; pass preferences.")
         if n < 2:
             raise InputError("X has one row, so no methods can be compared; use CalibratedLabelRanker.")
         scaling = StandardizedRows.of(rows, np.ones(n), scale=True, centre=not sparse.issparse(rows))
@@ -124,7 +128,7 @@ class AutoLabelRanker(LabelRanker):
             lambda: NeighborLabelRanker(scale=False),
             lambda: ForestLabelRanker(random_state=for_steps),
         ]
-        if len(labels) <= _MAX_PAIRWISE:
+        if preferences.shape[1] <= _MAX_PAIRWISE:
             makers.append(lambda: PairwiseLabelRanker(scale=False))
         folds = list(KFold(min(self.cv, n), shuffle=True, random_state=for_folds).split(np.empty(n)))
         trials = [_cross_validated(make, standard, preferences, folds) for make in makers]
@@ -132,29 +136,21 @@ class AutoLabelRanker(LabelRanker):
         chosen = [int(i) for i in np.argsort(-weights, kind="stable") if weights[i] >= _MIN_WEIGHT]
         members = [makers[i]().fit(standard, preferences) for i in chosen]
         scores = {type(make()).__name__: _mean(values) for make, (values, _) in zip(makers, trials, strict=True)}
-        return FittedAutoLabels(
-            labels, preferences.kind, preferences.is_calibrated, members,
-            np.array([trials[i][1] / weights[i] for i in chosen]), scores, scaling.mean, scaling.factors,
-        )  # fmt: skip
+        scales = np.array([trials[i][1] / weights[i] for i in chosen])
+        return FittedAutoLabels(members, scales, scores, scaling.mean, scaling.factors)
+
+    @property
+    def _members(self) -> list[LabelRanker]:
+        return self.members_ if hasattr(self, "members_") else [self.ranker_]
+
+    @property
+    def _scales(self) -> Floats:
+        return self.scales_ if hasattr(self, "members_") else np.ones(1)
 
     def _utilities(self, rows: Any) -> Floats:
         standard = _standardized(rows, self.column_mean_, self.column_scale_)
-        if not hasattr(self, "members_"):
-            return self.ranker_.utilities(standard)
-        parts = [model.utilities(standard) / s for model, s in zip(self.members_, self.scales_, strict=True)]
+        parts = [model.utilities(standard) / s for model, s in zip(self._members, self._scales, strict=True)]
         return np.asarray(sum(parts[1:], parts[0]) / len(parts))
-
-    def _check_state(self) -> None:
-        members = self.members_ if hasattr(self, "members_") else [self.ranker_]
-        scales = self.scales_ if hasattr(self, "members_") else np.ones(1)
-        if not members or scales.shape != (len(members),) or not (scales > 0.0).all():
-            raise InputError("members_ is empty, or scales_ does not have one positive number for each of them")
-        for model in members:
-            model._check_state()
-            if len(model.classes_) != len(self.classes_) or model.n_features_in_ != self.n_features_in_:
-                raise InputError("a member has other labels or columns")
-            if (model.kind_, model.is_calibrated_) != (self.kind_, self.is_calibrated_):
-                raise InputError("a member has another kind of targets")
 
 
 def _cross_validated(make: Any, X: Any, preferences: LabelPreferences, folds: list[Any]) -> tuple[Floats, float]:

@@ -34,7 +34,7 @@ _ROWS = 4096
 # examples are summed in a fixed number of pieces, so that sums do not depend on the number of threads
 _PIECES = 8
 # relative gap that rounding does not explain if Newton's method makes no further progress
-_FAR = 1e-6
+_MAX_GAP = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,17 +144,12 @@ class LabelObjective:
         return threads_for(int(self.counts.sum()))
 
 
-@dataclass(frozen=True, eq=False)
-class LabelSolution:
-    """Weights W (d, n_features) and intercepts b (d,) for the standardized columns, and the number of steps."""
+def newton(problem: LabelObjective, tol: float, max_iter: int) -> tuple[Floats, Floats, int]:
+    """
+    Minimise a smooth loss by a trust region and conjugate gradients.
 
-    W: Floats
-    b: Floats
-    n_iter: int
-
-
-def newton(problem: LabelObjective, tol: float, max_iter: int) -> LabelSolution:
-    """Minimise a smooth loss by a trust region and conjugate gradients."""
+    Returns: W (d, n_features), b (d,) for the standardized columns, and the number of steps.
+    """
     d, p = problem.n_labels, problem.rows.X.shape[1]
 
     def parts(theta: Floats) -> tuple[Floats, Floats]:
@@ -190,14 +185,13 @@ def newton(problem: LabelObjective, tol: float, max_iter: int) -> LabelSolution:
         value_and_gradient, start, jac=True, hessp=hessian_product, method="trust-ncg", options=options
     )
     gap = float(np.linalg.norm(solved.jac)) ** 2 / (2.0 * problem.alpha) / first
-    if gap > tol and (solved.nit >= max_iter or gap > _FAR):
+    if gap > tol and (solved.nit >= max_iter or gap > _MAX_GAP):
         warn(
             f"Newton's method stopped after {solved.nit} steps, and the objective may be {gap:.1e} of its first value "
             f"above its minimum; tol={tol:g} requires less. Raise alpha, tol or max_iter.",
             ConvergenceWarning,
         )
-    W, b = parts(solved.x)
-    return LabelSolution(W, b, int(solved.nit))
+    return *parts(solved.x), int(solved.nit)
 
 
 def expand_constraints(
@@ -216,16 +210,8 @@ def expand_constraints(
     m, d = len(examples), preferences.shape[1]
     signs = np.where(np.arange(m) % 2 == 0, 1, -1)
     # each constraint contributes x to the block of its winner and −x to that of its loser
-    rows = np.repeat(np.arange(m), 2)
-    labels = np.column_stack([winners, losers]).ravel()
-    values = (np.array([1.0, -1.0]) * signs[:, None]).ravel()
-    real = labels < d
-    base = sparse.csr_array(X)[examples[rows[real]]]
-    p = base.shape[1]
-    shifts = np.repeat(labels[real] * p, np.diff(base.indptr))
-    data = base.data * np.repeat(values[real], np.diff(base.indptr))
-    row_numbers = np.repeat(rows[real], np.diff(base.indptr))
-    # scikit-learn accepts only 32-bit column numbers if they suffice
-    kind = np.int32 if max(m, p * d) < 2**31 else np.int64
-    Z = sparse.csr_array((data, (row_numbers.astype(kind), (base.indices + shifts).astype(kind))), shape=(m, p * d))
-    return Z, signs.astype(np.int64), examples
+    both = np.column_stack([winners, losers]).ravel().astype(np.int32)
+    signed = sparse.csr_array((np.outer(signs, [1.0, -1.0]).ravel(), both, 2 * np.arange(m + 1)), shape=(m, d + 1))
+    rows = sparse.csr_array(X)[examples]
+    blocks = [rows.multiply(signed[:, [label]]) for label in range(d)]
+    return sparse.csr_array(sparse.hstack(blocks, format="csr")), signs.astype(np.int64), examples

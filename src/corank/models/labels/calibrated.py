@@ -25,7 +25,7 @@ and Brinker, Multilabel classification via calibrated label ranking, 2008.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import combinations
 from typing import Any, ClassVar, Literal, Self
 
@@ -33,23 +33,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from corank.base.contract import install, note_columns
 from corank.base.docs import shared_parameters
-from corank.base.pairs.losses import LOSSES, Loss
-from corank.choices import AboveZero, Conversion, Targets
+from corank.base.pairs.losses import Loss
 from corank.data.inputs import as_weights
-from corank.data.rows import encode_categories
 from corank.data.scoring import score_columns
 from corank.errors import InputError
-from corank.fitted import Shapes
+from corank.fitted import Relations, Shapes
 from corank.models.labels.batch import (
     LabelObjective,
     StandardizedRows,
     newton,
 )
-from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
-from corank.models.labels.ranker import TARGETS, LabelRanker, require_finite
-from corank.parameters import Rules, boolean, integer, none, number, one_of
+from corank.models.labels.preferences import LabelPreferences, as_conversion
+from corank.models.labels.ranker import LabelRanker, require_finite
+from corank.parameters import AboveZero, Conversion, Rules, Targets, boolean, integer, none, number
 
 Floats = NDArray[np.float64]
 
@@ -63,15 +60,13 @@ class FittedCalibratedLabels:
 
     coef: Floats
     intercept: Floats
-    classes: NDArray[Any]
-    kind: str
-    is_calibrated: bool
     alpha: float
     n_iter: int
     objective: float
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class CalibratedLabelRanker(LabelRanker):
     """
     Calibrated label ranking, learnt in batch: a linear utility per label, 0 between relevant and irrelevant ones.
@@ -120,60 +115,36 @@ class CalibratedLabelRanker(LabelRanker):
 
     _gone: ClassVar[tuple[str, ...]] = ("l1", "solver", "n_steps", "classifier", "random_state", "verbose")
     _rules: ClassVar[Rules] = {
-        "loss": one_of(*(name for name in LOSSES if np.isfinite(Loss.of(name).curvature))),
         "alpha": number(0, inside="()") | none,
-        "targets": one_of(*TARGETS),
-        "conversion": one_of(*CONVERSIONS),
-        "above_zero": one_of(*ABOVE_ZERO),
         "scale": boolean,
         "fit_intercept": boolean,
         "tol": number(0, 1, inside="()"),
         "max_iter": integer(1),
     }
 
-    coef_: Floats
-    intercept_: Floats
-    alpha_: float
-    objective_: float
-    n_iter_: int
+    coef_: Floats = field(init=False)
+    intercept_: Floats = field(init=False)
 
-    def __init__(
-        self,
-        loss: Literal["logistic", "squared", "squared_hinge"] = "logistic",
-        alpha: float | None = None,
-        targets: Targets = "auto",
-        *,
-        conversion: Conversion = "all",
-        above_zero: AboveZero = "all",
-        scale: bool = True,
-        fit_intercept: bool = True,
-        tol: float = 1e-12,
-        max_iter: int = 200,
-    ) -> None:
-        self.loss = loss
-        self.alpha = alpha
-        self.targets = targets
-        self.conversion = conversion
-        self.above_zero = above_zero
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
+    loss: Literal["logistic", "squared", "squared_hinge"] = "logistic"
+    alpha: float | None = None
+    targets: Targets = "auto"
+    _: KW_ONLY
+    conversion: Conversion = "all"
+    above_zero: AboveZero = "all"
+    scale: bool = True
+    fit_intercept: bool = True
+    tol: float = 1e-12
+    max_iter: int = 200
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows and their labels, see `LabelRanker.fit`; a weight of 2 is equivalent to repeating the row."""
-        X = encode_categories(X)
-        rows, preferences, labels = self._read(X, y)
-        n = rows.shape[0]
-        weights = None if sample_weight is None else as_weights(sample_weight, n, name="sample_weight")
-        return install(self, self._fitted(rows, preferences, labels, weights), note_columns(X, rows))
+        return self._learnt(X, y, sample_weight)
 
-    def _fitted(
-        self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any], weights: Floats | None = None
+    def _fit(
+        self, rows: Any, preferences: LabelPreferences, sample_weight: ArrayLike | None = None
     ) -> FittedCalibratedLabels:
-        n = rows.shape[0]
-        weights = np.ones(n) if weights is None else weights
-        counts = preferences.counts(self.conversion, self.above_zero)
+        n, counts = rows.shape[0], preferences.counts(self.conversion, self.above_zero)
+        weights = np.ones(n) if sample_weight is None else as_weights(sample_weight, n, name="sample_weight")
         total = float(weights @ counts)
         if not total > 0.0:
             raise InputError(f"y orders no two labels in any of the {n} rows with positive weight; pass preferences.")
@@ -184,21 +155,13 @@ class CalibratedLabelRanker(LabelRanker):
             standardized, preferences.targets, as_conversion(self.conversion, self.above_zero), Loss.of(self.loss),
             weights / total, counts, alpha if alpha > 0.0 else 1.0, bool(self.fit_intercept),
         )  # fmt: skip
-        solution = newton(problem, self.tol, self.max_iter)
-        coef, intercept = standardized.for_given_columns(solution.W, solution.b)
+        W, b, n_iter = newton(problem, self.tol, self.max_iter)
+        coef, intercept = standardized.for_given_columns(W, b)
         require_finite(coef, intercept)
-        return FittedCalibratedLabels(
-            coef, intercept, labels, preferences.kind, preferences.is_calibrated, problem.alpha, solution.n_iter,
-            problem.objective(solution.W, solution.b),
-        )  # fmt: skip
+        return FittedCalibratedLabels(coef, intercept, problem.alpha, n_iter, problem.objective(W, b))
 
     def _utilities(self, rows: Any) -> Floats:
         return score_columns(rows, self.coef_.T) + self.intercept_
-
-    def _check_state(self) -> None:
-        d = len(self.classes_)
-        if self.coef_.shape != (d, self.n_features_in_) or self.intercept_.shape != (d,):
-            raise InputError(f"coef_ or intercept_ does not have {d} labels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,12 +170,10 @@ class FittedPairwiseLabels:
 
     pair_coef: Floats
     pair_intercept: Floats
-    classes: NDArray[Any]
-    kind: str
-    is_calibrated: bool
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class PairwiseLabelRanker(LabelRanker):
     """
     Label ranking by pairwise preferences: a logistic regression for each pair of labels, and their votes.
@@ -246,25 +207,27 @@ class PairwiseLabelRanker(LabelRanker):
 
     _rules: ClassVar[Rules] = {
         "alpha": number(0, inside="()") | none,
-        "targets": one_of(*TARGETS),
         "scale": boolean,
     }
 
     _shapes: ClassVar[Shapes] = {"pair_coef_": ("pairs", "n_features_in_"), "pair_intercept_": ("pairs",)}
+    _relations: ClassVar[Relations] = {
+        "pair_intercept_ has every pair": lambda m: (
+            len(m.pair_intercept_) == len(_pairs(len(m.classes_), m.is_calibrated_))
+        )
+    }
 
-    pair_coef_: Floats
-    pair_intercept_: Floats
+    pair_coef_: Floats = field(init=False)
+    pair_intercept_: Floats = field(init=False)
 
-    def __init__(self, alpha: float | None = None, targets: Targets = "auto", *, scale: bool = True) -> None:
-        self.alpha = alpha
-        self.targets = targets
-        self.scale = scale
+    alpha: float | None = None
+    targets: Targets = "auto"
+    _: KW_ONLY
+    scale: bool = True
 
-    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> FittedPairwiseLabels:
+    def _fit(self, rows: Any, preferences: LabelPreferences) -> FittedPairwiseLabels:
         examples, winners, losers = preferences.constraints()
-        if not len(examples):
-            raise InputError(f"y orders no two labels in any of the {rows.shape[0]} rows; pass preferences.")
-        pairs = _pairs(len(labels), preferences.is_calibrated)
+        pairs = _pairs(preferences.shape[1], preferences.is_calibrated)
         coef, intercept = np.zeros((len(pairs), rows.shape[1])), np.zeros(len(pairs))
         for i, (r, s) in enumerate(pairs):
             first, second = (winners == r) & (losers == s), (winners == s) & (losers == r)
@@ -275,7 +238,7 @@ class PairwiseLabelRanker(LabelRanker):
                 coef[i], intercept[i] = model.coef_[0], model.intercept_[0]
             else:
                 intercept[i] = np.log1p(first.sum()) - np.log1p(second.sum())
-        return FittedPairwiseLabels(coef, intercept, labels, preferences.kind, preferences.is_calibrated)
+        return FittedPairwiseLabels(coef, intercept)
 
     def _utilities(self, rows: Any) -> Floats:
         d = len(self.classes_)
@@ -285,11 +248,6 @@ class PairwiseLabelRanker(LabelRanker):
             votes[:, r] += p[:, i]
             votes[:, s] += 1.0 - p[:, i]
         return np.asarray(votes[:, :d] - (votes[:, d:] if self.is_calibrated_ else 0.5 * (d - 1)))
-
-    def _check_state(self) -> None:
-        n_pairs = len(_pairs(len(self.classes_), self.is_calibrated_))
-        if self.pair_coef_.shape != (n_pairs, self.n_features_in_) or self.pair_intercept_.shape != (n_pairs,):
-            raise InputError(f"pair_coef_ or pair_intercept_ does not have {n_pairs} pairs of labels")
 
 
 def _pairs(d: int, has_zero: bool) -> list[tuple[int, int]]:

@@ -15,8 +15,8 @@ largest loss.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,6 @@ from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis, as_doubles
 from corank.base.kernels.kernel import is_precomputed
 from corank.base.kernels.views import View
-from corank.choices import AboveZero, Conversion, RankingLoss, Targets
 from corank.core.labels import online as label_steps
 from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
 from corank.core.rows.access import as_core_rows
@@ -36,11 +35,13 @@ from corank.data.inputs import require_range
 from corank.data.rows import encode_categories, encode_like
 from corank.data.scoring import score_columns
 from corank.errors import InputError
-from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
-from corank.models.labels.ranker import TARGETS, LabelRanker, require_finite
-from corank.parameters import Rule, Rules, boolean, integer, none, one_of, rng_of, seed
+from corank.fitted import Relations
+from corank.models.labels.preferences import LabelPreferences, as_conversion
+from corank.models.labels.ranker import LabelRanker, notes_on, require_finite
+from corank.parameters import AboveZero, Conversion, Rule, Rules, Targets, boolean, integer, none, one_of, rng_of, seed
 from corank.parameters import kernel as a_kernel
 
+RankingLoss = Literal["share", "kendall", "footrule"]
 Floats = NDArray[np.float64]
 
 RANKING_LOSSES = {
@@ -59,16 +60,13 @@ PROJECTIONS = {
 }
 
 # examples between two checks for an interrupt, and similarities in memory at a time
-_AT_ONCE, _SIMILARITIES = 1 << 16, 1 << 22
+_BATCH_SIZE, _SIMILARITIES = 1 << 16, 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
 class FittedOnlineLabels:
     """The fitted attributes of `OnlineLabelRanker`."""
 
-    classes: NDArray[Any]
-    kind: str
-    is_calibrated: bool
     intercept: Floats
     cumulative_loss: float
     n_iter: int
@@ -80,6 +78,7 @@ class FittedOnlineLabels:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class OnlineLabelRanker(LabelRanker):
     """
     Calibrated label ranking, learnt online by a perceptron: one example at a time, from streams of any length.
@@ -135,56 +134,42 @@ class OnlineLabelRanker(LabelRanker):
 
     _rules: ClassVar[Rules] = {
         "ranking_loss": one_of(*RANKING_LOSSES) | Rule("a function", callable),
-        "targets": one_of(*TARGETS),
         "kernel": a_kernel | none,
-        "conversion": one_of(*CONVERSIONS),
-        "above_zero": one_of(*ABOVE_ZERO),
         "average": boolean,
         "n_epochs": integer(0),
         "fit_intercept": boolean,
         "random_state": seed,
     }
 
-    coef_: Floats
-    intercept_: Floats
-    dual_coef_: Floats
-    basis_: Basis
-    kernel_: Kernel
-    run_: dict[str, Floats]
-    cumulative_loss_: float
-    n_iter_: int
+    _relations: ClassVar[Relations] = {
+        "weights and run_ have the labels": lambda m: _is_state(m),
+        "run_ is finite, and kind_ known": lambda m: (
+            m.kind_ in PROJECTIONS and all(np.isfinite(part).all() for part in m.run_.values())
+        ),
+    }
 
-    def __init__(
-        self,
-        ranking_loss: RankingLoss | Callable[[LabelPreferences, Floats], float] = "share",
-        targets: Targets = "auto",
-        kernel: Any = None,
-        *,
-        conversion: Conversion = "all",
-        above_zero: AboveZero = "all",
-        average: bool = True,
-        n_epochs: int = 10,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.ranking_loss = ranking_loss
-        self.targets = targets
-        self.kernel = kernel
-        self.conversion = conversion
-        self.above_zero = above_zero
-        self.average = average
-        self.n_epochs = n_epochs
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
+    coef_: Floats = field(init=False)
+    intercept_: Floats = field(init=False)
+    dual_coef_: Floats = field(init=False)
+    basis_: Basis = field(init=False)
+    run_: dict[str, Floats] = field(init=False)
 
-    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> FittedOnlineLabels:
+    ranking_loss: RankingLoss | Callable[[LabelPreferences, Floats], float] = "share"
+    targets: Targets = "auto"
+    kernel: Any = None
+    _: KW_ONLY
+    conversion: Conversion = "all"
+    above_zero: AboveZero = "all"
+    average: bool = True
+    n_epochs: int = 10
+    fit_intercept: bool = True
+    random_state: Any = None
+
+    def _fit(self, rows: Any, preferences: LabelPreferences) -> FittedOnlineLabels:
         self._check_preferences(preferences)
-        if not preferences.counts(self.conversion, self.above_zero).any():
-            raise InputError(f"y orders no two labels in any of the {rows.shape[0]} rows; pass preferences.")
         for_kernel, for_order = rng_of(self.random_state).spawn(2)
-        n = rows.shape[0]
-        orders = (for_order.permutation(n) for _ in range(self.n_epochs))
-        return self._take_steps(rows, preferences, labels, orders, *self._initial(rows, len(labels), for_kernel))
+        orders = (for_order.permutation(rows.shape[0]) for _ in range(self.n_epochs))
+        return self._take_steps(rows, preferences, orders, *self._initial(rows, preferences.shape[1], for_kernel))
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """
@@ -207,7 +192,9 @@ class OnlineLabelRanker(LabelRanker):
             notes = note_columns(X, rows)
             start = self._initial(rows, len(labels), rng_of(self.random_state).spawn(1)[0])
         orders = (np.arange(rows.shape[0]),)
-        return install(self, self._take_steps(rows, preferences, labels, orders, *start, was_calibrated), notes)
+        notes |= notes_on(preferences, labels)
+        notes["is_calibrated_"] |= was_calibrated
+        return install(self, self._take_steps(rows, preferences, orders, *start), notes)
 
     def _check_preferences(self, preferences: LabelPreferences) -> None:
         if self.kernel is not None and is_precomputed(self.kernel):
@@ -255,13 +242,11 @@ class OnlineLabelRanker(LabelRanker):
         self,
         rows: Any,
         preferences: LabelPreferences,
-        labels: NDArray[Any],
         orders: Any,
         state: StepState,
         basis: Basis | None,
-        was_calibrated: bool = False,
     ) -> FittedOnlineLabels:
-        """Take the steps and return the fitted record; was_calibrated: whether earlier parts had a zero point."""
+        """Take the steps and return the fitted record."""
         if basis is None:
             require_range(rows)
         plan = StepPlan(
@@ -273,7 +258,7 @@ class OnlineLabelRanker(LabelRanker):
         )
         n, offset = rows.shape[0], 0 if basis is None else len(basis) - rows.shape[0]
         core, targets = as_core_rows(rows), preferences.targets
-        step = _AT_ONCE if basis is None else max(1, _SIMILARITIES // max(len(basis), 1))
+        step = _BATCH_SIZE if basis is None else max(1, _SIMILARITIES // max(len(basis), 1))
         if callable(self.ranking_loss):
             step = 1
         for order in orders:
@@ -286,8 +271,7 @@ class OnlineLabelRanker(LabelRanker):
                 else:
                     numbers = (offset + part).astype(np.uint64)
                     learn_dual(basis.similarities(rows[part]), numbers, preferences[part].targets, plan, state)
-        is_calibrated = preferences.is_calibrated or was_calibrated
-        return self._record(state, basis, (labels, preferences.kind, is_calibrated))
+        return self._record(state, basis)
 
     def _loss_of(self, row: Any, preferences: LabelPreferences, state: StepState, basis: Basis | None) -> float:
         """Return the value of a loss that the user passed, for one example before its step."""
@@ -299,15 +283,13 @@ class OnlineLabelRanker(LabelRanker):
             raise InputError(f"ranking_loss returned {loss}; return a finite number from 0.")
         return loss
 
-    def _record(
-        self, state: StepState, basis: Basis | None, targets: tuple[NDArray[Any], str, bool]
-    ) -> FittedOnlineLabels:
+    def _record(self, state: StepState, basis: Basis | None) -> FittedOnlineLabels:
         if basis is not None:
             is_used = state.weights.any(axis=1) | (state.sums.any(axis=1) if self.average else False)
-            kept = np.flatnonzero(is_used)
-            basis = Basis(basis.view, np.arange(len(kept)), basis.rows[kept])
-            sums = state.sums[kept] if self.average else state.sums
-            state = state._replace(weights=state.weights[kept], sums=sums)
+            support = np.flatnonzero(is_used)
+            basis = Basis(basis.view, np.arange(len(support)), basis.rows[support])
+            sums = state.sums[support] if self.average else state.sums
+            state = state._replace(weights=state.weights[support], sums=sums)
         n_examples = max(float(state.tally[label_steps.SEEN]), 1.0)
         weights, biases = state.weights.copy(), state.biases.copy()
         if self.average:
@@ -317,29 +299,25 @@ class OnlineLabelRanker(LabelRanker):
         loss, n_iter = float(state.tally[label_steps.CUMULATED]), int(state.tally[label_steps.SEEN])
         run = dict(zip(StepState._fields, state, strict=True))
         if basis is None:
-            return FittedOnlineLabels(*targets, biases, loss, n_iter, run, coef=weights)
-        return FittedOnlineLabels(
-            *targets, biases, loss, n_iter, run, dual_coef=weights, basis=basis, kernel=basis.view.kernel
-        )
+            return FittedOnlineLabels(biases, loss, n_iter, run, coef=weights)
+        return FittedOnlineLabels(biases, loss, n_iter, run, dual_coef=weights, basis=basis, kernel=basis.view.kernel)
 
     def _utilities(self, rows: Any) -> Floats:
         if hasattr(self, "basis_"):
             return self.basis_.score(rows, self.dual_coef_) + self.intercept_
         return score_columns(rows, self.coef_.T) + self.intercept_
 
-    def _check_state(self) -> None:
-        d = len(self.classes_)
-        shape = (len(self.basis_), d) if hasattr(self, "basis_") else (d, self.n_features_in_)
-        expected = {
-            "weights": shape,
-            "sums": shape if self.average else (0, 0),
-            "biases": (d,),
-            "bias_sums": (d,),
-            "tally": (N_TALLIES,),
-        }
-        shapes = {name: np.shape(part) for name, part in self.run_.items()}
-        weights = self.dual_coef_ if hasattr(self, "basis_") else self.coef_
-        if shapes != expected or weights.shape != shape or self.intercept_.shape != (d,):
-            raise InputError(f"the weights do not have {d} labels")
-        if self.kind_ not in PROJECTIONS or not all(np.isfinite(part).all() for part in self.run_.values()):
-            raise InputError("run_ holds values that are not finite, or kind_ is unknown")
+
+def _is_state(model: OnlineLabelRanker) -> bool:
+    """Return whether the arrays of a model have its labels, and its columns or support."""
+    d = len(model.classes_)
+    shape = (len(model.basis_), d) if hasattr(model, "basis_") else (d, model.n_features_in_)
+    expected = {
+        "weights": shape,
+        "sums": shape if model.average else (0, 0),
+        "biases": (d,),
+        "bias_sums": (d,),
+        "tally": (N_TALLIES,),
+    }
+    weights = model.dual_coef_ if hasattr(model, "basis_") else model.coef_
+    return {name: np.shape(part) for name, part in model.run_.items()} == expected and weights.shape == shape

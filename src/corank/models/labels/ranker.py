@@ -161,7 +161,7 @@ class LabelRanker(ClassifierMixin, Estimator, ABC):
     """
     Base class of label rankers: every label has a utility, and labels above 0, the zero point, are relevant.
 
-    A subclass learns in `_fitted`, which returns a frozen record, and computes utilities in `_utilities`. ``predict``
+    A subclass learns in `_fit`, which returns a frozen record, and computes utilities in `_utilities`. ``predict``
     returns the form of y.
     """
 
@@ -183,21 +183,24 @@ class LabelRanker(ClassifierMixin, Estimator, ABC):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows and their labels; see `targets`."""
+        return self._learnt(X, y)
+
+    def _learnt(self, X: Any, y: Any, *weights: Any) -> Self:
+        """Check rows and targets, learn, and install the result."""
         X = encode_categories(X)
         rows, preferences, labels = self._read(X, y)
-        return install(self, self._fitted(rows, preferences, labels), note_columns(X, rows))
+        if not preferences.counts().any():
+            raise InputError(f"y orders no two labels in any of the {rows.shape[0]} rows; pass preferences.")
+        record = self._fit(rows, preferences, *weights)
+        return install(self, record, {**note_columns(X, rows), **notes_on(preferences, labels)})
 
     @abstractmethod
-    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> Any:
+    def _fit(self, rows: Any, preferences: LabelPreferences) -> Any:
         """Learn from checked rows, and return the record of fitted attributes."""
 
     @abstractmethod
     def _utilities(self, rows: Any) -> Floats:
         """Return the utilities of the labels of checked rows, shape (n_rows, d)."""
-
-    @abstractmethod
-    def _check_state(self) -> None:
-        """Raise `InputError` if fitted attributes, which a file may have set, do not fit together."""
 
     def decision_function(self, X: Any) -> Floats:
         """
@@ -279,6 +282,11 @@ class LabelRanker(ClassifierMixin, Estimator, ABC):
         return tags
 
 
+def notes_on(preferences: LabelPreferences, labels: NDArray[Any]) -> dict[str, Any]:
+    """Return the fitted attributes that describe targets."""
+    return {"classes_": labels, "kind_": preferences.kind, "is_calibrated_": preferences.is_calibrated}
+
+
 def require_finite(*weights: Floats) -> None:
     """Raise `InputError` if weights are not finite."""
     if not all(np.isfinite(weight).all() for weight in weights):
@@ -303,10 +311,6 @@ def quality(truth: LabelPreferences, utilities: Floats) -> Floats:
     counts = np.bincount(examples, minlength=len(truth))
     right = np.bincount(examples, weights=holds, minlength=len(truth))
     return np.asarray(np.divide(right, counts, out=np.full(len(truth), np.nan), where=counts > 0))
-
-
-TARGETS = ("auto", "classes", "relevant", "ranks", "top")
-"""Ways to read y."""
 
 
 def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPreferences, NDArray[Any]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +21,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base.base import Interrupted, Ranker
-from corank.base.contract import MISSING, named_after_y
+from corank.base.contract import named_after_y
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
-from corank.choices import Scorer
 from corank.core.rows.access import factors_of
 from corank.data.queries import qid_of_group, qid_of_index
 from corank.data.ranking import RankingData
@@ -51,12 +50,11 @@ from corank.models.lambdarank.training import (
 )
 from corank.models.lambdarank.tree_ensemble import TreeEnsemble
 from corank.models.lambdarank.trees import BoostingResult, boost
-from corank.parameters import Rule, Rules, boolean, integer, items, n_jobs, none, number, one_of, seed, text
+from corank.parameters import Missing, Rule, Rules, boolean, integer, items, n_jobs, none, number, seed, text
 
+Scorer = Literal["linear", "mlp", "trees"]
 Floats = NDArray[np.float64]
 
-SCORERS = ("linear", "mlp", "trees")
-"""Scorers by name."""
 
 # default steps and learning rate of each scorer
 _STEPS = {"linear": 500, "mlp": 500, "trees": 130}
@@ -181,7 +179,6 @@ class LambdaRank(Ranker):
 
     _rules: ClassVar[Rules] = {
         "lambdas": _LAMBDAS | none,
-        "scorer": one_of(*SCORERS),
         "hidden": _WIDTHS,
         "n_steps": integer(0) | none,
         "batch": integer(1),
@@ -196,7 +193,6 @@ class LambdaRank(Ranker):
         "validation_fraction": number(0, 1, inside="()"),
         "n_iter_no_change": integer(1),
         "scale": boolean,
-        "missing": one_of(*MISSING),
         "n_jobs": n_jobs,
         "random_state": seed,
         "verbose": boolean,
@@ -235,7 +231,7 @@ class LambdaRank(Ranker):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         scale: bool = True,
-        missing: str = "mean",
+        missing: Missing = "mean",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,

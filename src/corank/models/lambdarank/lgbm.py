@@ -6,6 +6,7 @@ from typing import Any
 
 from corank.errors import InputError
 from corank.models.lambdarank.lambdarank import LambdaRank
+from corank.parameters import rules_of
 
 # their values that change nothing here
 _SAME = {"objective": ("lambdarank",), "boosting_type": ("gbdt",), "importance_type": ("gain",)}
@@ -48,7 +49,7 @@ def LGBMRanker(
             raise InputError(f"{name} is {value!r}; corank's trees have {name}={allowed[0]!r}, so leave it out.")
     if "scorer" in parameters:
         raise InputError("scorer was given, but LGBMRanker has trees; pass it to LambdaRank.")
-    own = {name: parameters.pop(name) for name in set(LambdaRank._rules) & set(parameters)}
+    own = {name: parameters.pop(name) for name in set(rules_of(LambdaRank)) & set(parameters)}
     return LambdaRank(
         scorer="trees", n_estimators=n_estimators, metric=_METRICS.get(str(metric), metric),
         verbose=bool(verbose and verbose > 0), tree_params=parameters or None, **own,

@@ -321,6 +321,8 @@ def check_stored(stored: Any, shapes: Sequence[tuple[int, ...]]) -> None:
             np.isfinite(array).all() for array in arrays
         ):
             raise InputError("run_ has parameters of another model")
+    if any((array < 0.0).any() for array in state.second):
+        raise InputError("run_ has moving averages of squares below 0")
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,7 +115,7 @@ class TreeEnsemble(Part):
     def _check_sets(self) -> None:
         by_set = (self.flags & CATEGORIES) > 0
         if self.groups is None or self.sets is None:
-            if by_set.any() or self.groups is not None or self.sets is not None:
+            if by_set.any() or (self.groups is None) != (self.sets is None):
                 raise InputError("flags of trees has splits of categories, but groups or sets are missing")
             return
         if type(self.groups) is not np.ndarray or self.groups.dtype != np.int64 or self.groups.shape[1:] != (2,):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,14 +13,11 @@ from scipy import sparse
 
 from corank.base import solvers as exact
 from corank.base.base import Interrupted, Ranker
-from corank.base.contract import MISSING
 from corank.base.held_out import HeldOut
-from corank.base.pairs.losses import LOSSES, QUERY_WEIGHTS, Loss
-from corank.base.pairs.sampling import DRAWS
+from corank.base.pairs.losses import Loss
 from corank.base.solvers.least_squares import MAX_DENSE, MAX_SUMS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.solution import Range, unit_range
-from corank.choices import Draw, Missing, QueryWeight, Rate, Solver
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import SGDPlan
 from corank.core.rows.access import factors_of, plain
@@ -40,8 +37,11 @@ from corank.models.linear.descent import (
     require_stored,
     train,
 )
-from corank.parameters import Rules, boolean, integer, n_jobs, none, number, one_of, seed
+from corank.parameters import Missing, QueryWeight, Rules, boolean, integer, n_jobs, none, number, seed
 
+Draw = Literal["pairs", "rows"]
+Rate = Literal["pegasos", "constant", "sqrt", "adagrad"]
+Solver = Literal["auto", "sgd", "exact"]
 Floats = NDArray[np.float64]
 
 # limits of `can_solve`: numbers stored in X, and pairs that are visited one by one
@@ -123,17 +123,11 @@ class LinearDescent(Ranker):
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
     _rules: ClassVar[Rules] = {
-        "loss": one_of(*LOSSES),
         "alpha": number(0) | none,
         "l1": number(0),
-        "query_weight": one_of(*QUERY_WEIGHTS),
-        "draw": one_of(*DRAWS),
         "scale": boolean,
-        "missing": one_of(*MISSING),
-        "solver": one_of("auto", "sgd", "exact"),
         "tol": number(0, 1, inside="()"),
         "max_iter": integer(1),
-        "rate": one_of(*RATES),
         "eta0": number(0, inside="()") | none,
         "n_steps": integer(0),
         "average": boolean | none,

@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
 from corank.base.docs import shared_parameters
-from corank.choices import LossName
 from corank.fitted import Predictions
 from corank.models.linear.base import LinearDescent, logistic
-from corank.parameters import Rules, boolean, number
+from corank.parameters import LossName, Rules, boolean, number
 
 
 def _is_logistic(model: CRR) -> bool:

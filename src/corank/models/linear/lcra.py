@@ -30,7 +30,6 @@ from corank.base.docs import shared_parameters
 from corank.base.kernels.views import View, as_views
 from corank.base.pairs import Laplacian
 from corank.base.pairs.losses import query_factors
-from corank.choices import LossName
 from corank.core.pairs.coupled_descent import Columns
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -38,7 +37,7 @@ from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes
 from corank.models.linear.base import LinearDescent, LinearModel, ViewWeights, factors
 from corank.models.linear.descent import Objective, ObjectiveSample, columns_of_views
-from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers
+from corank.parameters import LossName, Rules, boolean, integer, is_integer, items, none, number, numbers
 
 Floats = NDArray[np.float64]
 

@@ -23,17 +23,14 @@ from numpy.typing import NDArray
 
 from corank.base import solvers as exact
 from corank.base.base import Ranker
-from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
 from corank.base.kernels.basis import Basis, FeatureMap, choose_basis, require_choice
 from corank.base.kernels.kernel import require_square
 from corank.base.kernels.views import View
-from corank.base.pairs.losses import QUERY_WEIGHTS
 from corank.base.solvers.penalty import default_alpha
 from corank.base.solvers.smooth_losses import block_of
-from corank.choices import Missing, QueryWeight
 from corank.core.pairs.losses import squared_hinge_loss
 from corank.core.rows.access import factors_of
 from corank.core.threads import cut, n_threads, parallel_map
@@ -41,7 +38,19 @@ from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
 from corank.fitted import Relations, Shapes
-from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, seed, text
+from corank.parameters import (
+    Missing,
+    QueryWeight,
+    Rules,
+    boolean,
+    integer,
+    kernel,
+    listing,
+    none,
+    number,
+    seed,
+    text,
+)
 
 Floats = NDArray[np.float64]
 
@@ -142,11 +151,9 @@ class RankSVM(Ranker):
     _rules: ClassVar[Rules] = {
         "alpha": number(0, inside="()") | none,
         "kernel": kernel,
-        "query_weight": one_of(*QUERY_WEIGHTS),
         "n_basis": integer(1) | none,
         "basis": text | listing,
         "scale": boolean,
-        "missing": one_of(*MISSING),
         "tol": number(0, 1, inside="()"),
         "max_iter": integer(1),
         "random_state": seed,

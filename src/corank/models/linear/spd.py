@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from corank.base.docs import shared_parameters
-from corank.choices import LossName
 from corank.models.linear.base import LinearDescent
+from corank.parameters import LossName
 
 
 @shared_parameters

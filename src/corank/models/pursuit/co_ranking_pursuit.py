@@ -34,16 +34,17 @@ from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.kernels.views import View, kernels_of
-from corank.choices import Residual
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.fitted import Predictions, Relations, Shapes, is_ascending
-from corank.models.pursuit.coupled import RESIDUALS, CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
+from corank.models.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
 from corank.models.pursuit.dictionary import Floats, Target, choose_rows, require_columns, split_views
 from corank.models.pursuit.path import PathValidation, as_n_terms, sum_terms
 from corank.models.pursuit.ranking_pursuit import ROWS, Pursuit
 from corank.parameters import Rules, integer, items, number, one_of
 from corank.progress import progress
+
+Residual = Literal["shared", "separate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +134,7 @@ class CoRankingPursuit(Pursuit):
         **Pursuit._rules,
         "views": integer(1) | items,
         "coupling": number(0, float(np.finfo(np.float64).max)),
-        "search": one_of("joint", "shared"),
-        "split": one_of("columns", "dictionary"),
         "dictionary": one_of("scored", "all") | ROWS,
-        "residual": one_of(*RESIDUALS),
     }
 
     _shapes: ClassVar[Shapes] = {"terms_": ("terms", "views"), "term_coefs_": ("terms", "views"), "gains_": ("terms",)}

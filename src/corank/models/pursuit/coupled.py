@@ -33,7 +33,6 @@ from corank.data.ranking import RankingData
 from corank.models.pursuit.dictionary import Dictionary, Floats, InnerProduct, Target, kernel_columns
 
 SEARCHES = ("joint", "shared")
-RESIDUALS = ("shared", "separate")
 
 # largest number of rounds of coordinate ascent
 _SWEEPS = 20

@@ -148,8 +148,6 @@ class PathValidation:
         return max(self._stopping.best, 1)
 
 
-FITTINGS = ("basic", "back", "pre")
-
 # share of its squared norm that a column must have outside the span to be chosen, in units of rounding of float64
 _OUTSIDE = 1e4
 # ... and to be a candidate, in units of rounding of the dictionary

@@ -18,19 +18,16 @@ Reference: Tsivtsivadze and Heskes, Semi-supervised ranking pursuit, 2013, secti
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.base.base import Ranker
-from corank.base.contract import MISSING
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis, Terms
-from corank.base.pairs.losses import QUERY_WEIGHTS
-from corank.choices import Fitting, Missing, QueryWeight
 from corank.core.rows.access import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
@@ -38,7 +35,6 @@ from corank.errors import InputError, warn
 from corank.fitted import Relations, Shapes, are_below
 from corank.models.pursuit.dictionary import Candidates, Floats, Target, require_columns, without_mean
 from corank.models.pursuit.path import (
-    FITTINGS,
     Path,
     PathValidation,
     as_n_terms,
@@ -48,8 +44,10 @@ from corank.models.pursuit.path import (
     steps,
     sum_terms,
 )
-from corank.parameters import Rules, boolean, integer, kernel, listing, number, one_of, seed
+from corank.parameters import Missing, QueryWeight, Rules, boolean, integer, kernel, listing, number, one_of, seed
 from corank.progress import progress
+
+Fitting = Literal["basic", "back", "pre"]
 
 ROWS = integer(1) | listing
 """Allowed row numbers, or a number of rows."""
@@ -62,9 +60,7 @@ class Pursuit(Ranker):
     _rules: ClassVar[Rules] = {
         "n_basis": integer(1),
         "kernel": kernel,
-        "query_weight": one_of(*QUERY_WEIGHTS),
         "scale": boolean,
-        "missing": one_of(*MISSING),
         "tol": number(0, 1, inside="[)"),
         "early_stopping": boolean,
         "validation_fraction": number(0, 1, inside="()"),
@@ -179,7 +175,6 @@ class RankingPursuit(Pursuit):
     _rules: ClassVar[Rules] = {
         **Pursuit._rules,
         "mix": number(0, 1),
-        "fitting": one_of(*FITTINGS),
         "fit_intercept": boolean,
         "dictionary": one_of("auto", "scored", "all", "columns") | ROWS,
         "n_solutions": integer(1),

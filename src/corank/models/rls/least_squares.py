@@ -14,12 +14,10 @@ from scipy import sparse
 from corank import parameters
 from corank._moved import old_method
 from corank.base.base import Ranker
-from corank.base.contract import MISSING, check_parameters, install, named_columns
+from corank.base.contract import check_parameters, install, named_columns
 from corank.base.kernels.basis import Basis, FeatureMap, choose_basis, require_choice
 from corank.base.kernels.kernel import RANK_TOLERANCE
 from corank.base.kernels.views import View
-from corank.base.pairs.losses import QUERY_WEIGHTS
-from corank.choices import Missing, QueryWeight
 from corank.core.rows.access import ScaledRows
 from corank.data.columns import column_factors
 from corank.data.ranking import RankingData
@@ -29,7 +27,7 @@ from corank.models.rls.frame import ComparedRows
 from corank.models.rls.spectrum import Equations, Ridge
 from corank.models.rls.summary import PairSums
 from corank.models.rls.systems import candidates
-from corank.parameters import Rules, boolean, integer, listing, none, number, one_of, rng_of, text
+from corank.parameters import Missing, QueryWeight, Rules, boolean, integer, listing, none, number, rng_of, text
 
 Floats = NDArray[np.float64]
 EvaluateRidges = Callable[[list[Ridge], Floats], Floats]
@@ -66,10 +64,8 @@ class LeastSquares(Ranker):
         "metric": text | none,
         "n_basis": integer(1) | none,
         "basis": text | listing,
-        "query_weight": one_of(*QUERY_WEIGHTS),
         "ties": boolean,
         "scale": boolean,
-        "missing": one_of(*MISSING),
         "random_state": parameters.seed,
         "verbose": boolean,
     }

@@ -31,7 +31,6 @@ from corank.base.pairs.losses import drawn_weight
 from corank.base.pairs.moments import pair_squares
 from corank.base.solvers.choice import choose
 from corank.base.solvers.penalty import alpha_of, freedom
-from corank.choices import Missing, QueryWeight
 from corank.core.rows.access import ScaledRows, factors_of, plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
@@ -42,7 +41,7 @@ from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.rankrls import FittedRankRLS, RankRLS
 from corank.models.rls.summary import PairSums
 from corank.models.rls.systems import EVIDENCE, best, candidates, direction, metric_for
-from corank.parameters import Rules, integer, items
+from corank.parameters import Missing, QueryWeight, Rules, integer, items
 from corank.progress import progress
 
 Floats = NDArray[np.float64]

@@ -19,13 +19,13 @@ from corank_lab.cli.screening.view import (
     texts,
 )
 from corank_lab.cli.terminal import Ask
+from corank_lab.screening import Screening, ScreeningProgress
+from corank_lab.screening.model import similar_records, telling_words
+from corank_lab.screening.team import Adjudication
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
-
-    from corank_lab.screening import Screening, ScreeningProgress
-    from corank_lab.screening.team import Adjudication
 
 HELP = """\
 r  relevant: include the record
@@ -74,7 +74,6 @@ class Actions:
         self._is_screening = hasattr(session, "prefetch")
 
     def open(self, record: int | None, message: str = "") -> None:
-        """Show another record."""
         raise NotImplementedError
 
     def settle(self) -> None:
@@ -84,7 +83,6 @@ class Actions:
         """Show another page."""
 
     def apply(self, action: str, text: str) -> None:
-        """Do what a key says."""
         if action == "turn":
             self.turn(text)
         elif action == "redraw":
@@ -181,14 +179,11 @@ class Actions:
             self.open(self.session.next())
 
     def _original(self, text: str) -> int | None:
-        """Ask of which record the shown one is a duplicate."""
         records = self.session.records
         if self.ask is None:
             result = self.session.unique.find(text) if text else None
             self.message = "" if result is not None else f"There is no record {text!r}; write duplicate and an id."
             return None if result is None or result == self.record else int(result)
-        from corank_lab.screening.model import similar_records
-
         assert self.record is not None
         numbers, listed = (
             similar_records(self.session.views, self.record, n=N_SIMILAR),
@@ -256,7 +251,6 @@ class Actions:
         return foot
 
     def _change_listed(self, number: int, key: str) -> None:
-        """Do what a key says to a record of the history."""
         assert self.ask is not None
         self._has_changed = False
         if key in ("\n", "\r"):
@@ -292,7 +286,6 @@ class Actions:
             self.open(self.session.next())
 
     def view(self) -> View:
-        """Return what the terminal shows of the present record."""
         assert self.record is not None
         state = self.state()
         if self.ask is not None and self.console.height < TALL:
@@ -321,7 +314,6 @@ class Actions:
         return View(record_name(records, number), title, details, body, below)
 
     def _duplicates(self, number: int) -> list[str]:
-        """Describe the records that are judged together with one."""
         everything, (_, *others) = self.session.unique.everything, self.session.unique.members(number)
         if not others:
             return []
@@ -340,20 +332,16 @@ class Actions:
         ]
 
     def _telling_words(self) -> list[tuple[str, float]]:
-        from corank_lab.screening.model import telling_words
-
         assert self.record is not None
         records = self.session.records
         text = f"{records.titles[self.record]} {records.abstracts[self.record]}"
-        words = telling_words(self.session.views, text, *self.session.judged, n=12)
-        return words
+        return telling_words(self.session.views, text, *self.session.judged, n=12)
 
     def _telling_line(self, words: list[tuple[str, float]]) -> str:
         signed = ", ".join(f"{'+' if weight > 0 else '-'}{word}" for word, weight in words)
         return f"telling words: {signed or 'none before there are answers of both kinds'}"
 
     def state(self) -> list[str]:
-        """Describe the progress, a line for each sentence."""
         if self._is_screening:
             progress = self.session.progress()
             return [summary(progress), *progress.forecast]

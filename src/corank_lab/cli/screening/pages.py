@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING
 
 from corank.cli import make_console
 from corank.console import printable
 from corank_lab.cli.screening.actions import Actions
 from corank_lab.cli.screening.view import DONE, Highlights, View, draw, lay_out, show_pages, texts, turned
 from corank_lab.cli.terminal import Ask, has_terminal, lines, terminal
-
-if TYPE_CHECKING:
-    from corank_lab.screening import Screening
-    from corank_lab.screening.team import Adjudication
+from corank_lab.screening import Screening
+from corank_lab.screening.team import Adjudication
 
 KEYS = {
     "r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "g": "tag", "d": "duplicate",
@@ -104,7 +101,6 @@ class Reading(Actions):
             self._learning = None
 
     def turn(self, key: str) -> None:
-        """Show another page."""
         self._page = turned(self._page, key, self._n_pages)
 
     def show(self) -> None:

@@ -61,29 +61,14 @@ def export(
         output, files.records, settled_answers(unique, judges), groups=unique.groups, only=only, tag=tag,
         all_copies=all_copies, overwrite=force, keep_formulas=keep_formulas,
     )  # fmt: skip
-    fields = {
-        "output": output,
-        "only": only,
-        "n_records": counts.n_records,
-        "n_relevant": counts.n_included,
-        "n_not": counts.n_excluded,
-        "n_unread": counts.n_unread,
-        "n_disagreed": counts.n_conflicts,
-        "n_duplicates": counts.n_duplicates,
-        "judges": list(judges),
-    }
-    n_copies = counts.n_duplicates
-    sentence = (
-        f"wrote {output}: {counts.n_records} record{'s' * (counts.n_records != 1)}"
-        + (f" ({only})" if only != "all" else "")
-        + f", {counts.n_included} relevant, {counts.n_excluded} not relevant, {counts.n_unread} unread"
-        + (f", {counts.n_conflicts} on which the judges disagree (left empty)" if len(judges) > 1 else "")
-        + (
-            f"; {n_copies} duplicate{'s' * (n_copies > 1)} {'among them' if all_copies else 'left out'}"
-            if n_copies
-            else ""
-        )
-    )
+    values = {name: value for name, value in vars(counts).items() if name != "changes"}
+    fields = {"output": output, "only": only, **values, "judges": list(judges)}
+    n, n_copies = counts.n_records, counts.n_duplicates
+    parts = [f"{n} record{'s' * (n != 1)}{f' ({only})' if only != 'all' else ''}"]
+    parts += [f"{counts.n_relevant} relevant", f"{counts.n_not} not relevant", f"{counts.n_unread} unread"]
+    parts += [f"{counts.n_disagreed} on which the judges disagree (left empty)"] if len(judges) > 1 else []
+    copies = f"; {n_copies} duplicate{'s' * (n_copies > 1)} {'among them' if all_copies else 'left out'}"
+    sentence = f"wrote {output}: {', '.join(parts)}{copies if n_copies else ''}"
     emit(as_json, "screen export", fields, "\n".join([sentence, *counts.changes]))
 
 
@@ -121,7 +106,7 @@ def report(
     from corank.cli import make_console, show
     from corank.data import require_place
     from corank_lab.screening.methods import screening_agreement
-    from corank_lab.screening.report import require_report_place, screening_facts, write_report
+    from corank_lab.screening.report import certificate_files, require_report_place, screening_facts, write_report
 
     files, stopping = columns.files(records), stop.settings()
     if output is not None:
@@ -135,8 +120,8 @@ def report(
     names: list[str] = []
     if output is not None:
         names += write_report(
-            output, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
-            keep_formulas=keep_formulas,
+            output, facts, agreement=table, files=certificate_files(certificate) if certificate else {},
+            overwrite=force, keep_formulas=keep_formulas,
         )  # fmt: skip
     state = _state(facts, certificate, remark)
     if as_json:
@@ -157,7 +142,6 @@ def report(
 
 
 def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> tuple[dict[str, Any] | None, str]:
-    """Make the certificate, as `screen certify` does; None and the reason if the judges have sampled apart."""
     from corank_lab.screening.certificate import SeparateSamplesError, make_certificate
 
     try:
@@ -170,16 +154,6 @@ def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> 
     return made, ""
 
 
-def _certificate_files(certificate: dict[str, Any] | None) -> dict[str, str | bytes]:
-    if certificate is None:
-        return {}
-    from corank_lab.screening.certificate import certificate_bytes
-    from corank_lab.screening.report import certificate_page
-
-    name = "certificate.json"
-    return {name: certificate_bytes(certificate), "certificate.html": certificate_page(certificate, name)}
-
-
 def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: str) -> str:
     """Say whether the screening is finished, and what is known of the recall."""
     unread = facts.counts.unread
@@ -187,7 +161,7 @@ def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: st
     if not unread or facts.is_reached:
         return str(statement)
     left = f"{unread} record{'s' * (unread != 1)} {'is' if unread == 1 else 'are'}"
-    return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {statement}"
+    return f"The screening is not finished: {left} unread. {statement}"
 
 
 def certify(
@@ -210,8 +184,8 @@ def certify(
 ) -> None:
     """Write a certificate of a screening: rule, assumptions, sample, exact bound, hashes of records and answers."""
     from corank.data import atomic_file, require_place
-    from corank_lab.screening.certificate import certificate_bytes, make_certificate
-    from corank_lab.screening.report import certificate_page
+    from corank_lab.screening.certificate import make_certificate
+    from corank_lab.screening.report import certificate_files
 
     for name, path, suffix in (("--output", output, ".json"), ("--page", page, ".html")):
         if path is not None and path.suffix != suffix:
@@ -221,11 +195,10 @@ def certify(
     certificate = make_certificate(
         records, **stop.settings(), **vars(columns), seed=seed, judge=judge,
     )  # fmt: skip
-    with atomic_file(output, overwrite=force) as scratch:
-        scratch.write_bytes(certificate_bytes(certificate))
-    if page is not None:
-        with atomic_file(page, overwrite=force) as scratch:
-            scratch.write_text(certificate_page(certificate, output.name), encoding="utf-8", errors="replace")
+    for path, content in zip((output, page), certificate_files(certificate, output.name).values(), strict=True):
+        if path is not None:
+            with atomic_file(path, overwrite=force) as scratch:
+                scratch.write_bytes(content)
     result = certificate["result"]
     written = f"{output}, {page}" if page is not None else f"{output}"
     fields = {"output": output, "page": page, **result}

@@ -41,7 +41,6 @@ class RecordOptions:
     ] = False
 
     def files(self, records: Sequence[Path]) -> ScreeningFiles:
-        """Return the files of a screening."""
         from corank_lab.cli.screening.session import ScreeningFiles
 
         if any(str(path) == "-" for path in records):
@@ -59,20 +58,19 @@ class StoppingOptions:
     )
     target: Annotated[float, typer.Option(help="Recall to reach: share of the relevant records.")] = 0.95
     accept: Annotated[
-        str | None,
+        str,
         typer.Option(
-            "--accept", "--confidence",
-            help="Error that you accept, such as '1 in 20', or a confidence.  [default: that of the rule]",
-            show_default=False,
+            "--accept", "--confidence", help="Error that you accept, such as '1 in 20', or a confidence."
         ),
-    ] = None  # fmt: skip
+    ] = "1 in 20"  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
-        """Return name, target and confidence, which is that of the rule if no error is accepted."""
+        """Return name, target and confidence."""
         from corank_lab.screening.stopping import read_confidence, stopping_rule
 
-        chosen = stopping_rule(self.rule, 1, self.target, None if self.accept is None else read_confidence(self.accept))
-        return {"rule": self.rule, "target": self.target, "confidence": chosen.confidence}
+        confidence = read_confidence(self.accept)
+        stopping_rule(self.rule, 1, self.target, confidence)  # it checks them
+        return {"rule": self.rule, "target": self.target, "confidence": confidence}
 
 
 Richness = Annotated[int, typer.Option(min=0, help="Random records to read first, to estimate how many are relevant.")]
@@ -116,9 +114,13 @@ def read(
         typer.Option(help="Old review with labels on a similar question; repeatable.", show_default=False),
     ] = None,
     probability: Annotated[
-        str,
-        typer.Option(help="Column with a probability of relevance, such as that of an LLM.", metavar="COLUMN"),
-    ] = "",
+        str | None,
+        typer.Option(
+            help="Column with a probability of relevance, such as that of an LLM; '' for none.",
+            metavar="COLUMN",
+            show_default=False,
+        ),
+    ] = None,
     known: Annotated[
         list[str] | None,
         typer.Option(help="Ids of records known to be relevant, separated by commas.", show_default=False),
@@ -155,34 +157,27 @@ def read(
         from corank_lab.cli.screening.session import read_on_page, require_possible
 
         # pages are always shared
-        require_possible(
-            **vars(columns), known=known, overlap=overlap, seed=seed, prior=prior, probability=probability,
-            richness=richness,
-        )  # fmt: skip
+        require_possible(**vars(columns), known=known, overlap=overlap, seed=seed, richness=richness)
         options = {
             "topic": topic, "highlight": ", ".join(highlight or ()), **stop.settings(),
             "highlight_against": ", ".join(highlight_against or ()),
             "use_labels": False if ignore_labels else None,
         }  # fmt: skip
-        read_on_page(records, judge, options, reason or (), reasons)
+        read_on_page(records, judge, options, reason or (), reasons, (prior or (), probability))
         return
     from corank_lab.cli.screening import session
-    from corank_lab.cli.screening.results import replay
     from corank_lab.cli.screening.view import Highlights
 
-    stopping = stop.settings()
     ids = [item.strip() for listed in known or () for item in listed.split(",") if item.strip()]
-    is_done = session.read(
+    session.read(
         columns.files(records), judge,
         {
-            **stopping, "topic": topic, "prior": (prior or (), probability), "known": ids, "random_state": seed,
+            **stop.settings(), "topic": topic, "prior": (prior or (), probability), "known": ids, "random_state": seed,
             "richness": richness,
         },
         reasons=reason or (), reasons_file=reasons, highlights=Highlights.of(highlight or (), highlight_against or ()),
         ignore_labels=ignore_labels, overlap=overlap if share else None,
     )  # fmt: skip
-    if not is_done:
-        replay(records=records, columns=columns, stop=stop)
 
 
 def settle(
@@ -202,7 +197,6 @@ def settle(
 
 
 def _criteria(topic: str | None) -> str | None:
-    """Return a description of relevant records: the words themselves, or those of a file."""
     from corank.data import read_utf8
 
     if topic is None or len(topic) > MAX_NAME:

@@ -9,15 +9,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corank.errors import InputError, import_extra
+import numpy as np
 
-if TYPE_CHECKING:
-    from corank_lab.cli.screening.view import Highlights
-    from corank_lab.database.database import Database
+from corank.cli import make_console
+from corank.console import printable_console
+from corank.data import explain_write_errors, read_regular, read_utf8
+from corank.errors import InputError, import_extra
+from corank_lab.cli.screening.pages import read_all
+from corank_lab.cli.screening.view import Highlights
+from corank_lab.cli.terminal import has_terminal
+from corank_lab.database.database import Database
+from corank_lab.database.journal import NAME, journal_paths
+from corank_lab.records.records import Records, read_records, summarise
+from corank_lab.screening import Screening, ScreeningAnswers, ScreeningJournal, UniqueRecords
+from corank_lab.screening.answers import LABEL, ScreeningEntry
+from corank_lab.screening.prior import keep_prior, kept_prior
+from corank_lab.screening.team import KNOWN, Adjudication, label_answers, unique_records
+
+if TYPE_CHECKING:  # it imports rapidfuzz
     from corank_lab.records.duplicates import DuplicateGroups
-    from corank_lab.records.records import Records
-    from corank_lab.screening import Screening, ScreeningAnswers, ScreeningJournal, UniqueRecords
-    from corank_lab.screening.answers import ScreeningEntry
 
 
 LISTED = 20
@@ -34,32 +44,25 @@ def read(
     highlights: Highlights,
     ignore_labels: bool,
     overlap: float | None,
-) -> bool:
+) -> None:
     """Read records on the terminal."""
-    from corank.cli import make_console
-    from corank.console import printable_console
-    from corank_lab.cli.screening.pages import read_all
-    from corank_lab.cli.terminal import has_terminal
-    from corank_lab.records.records import read_records
-    from corank_lab.screening import Screening
-    from corank_lab.screening.prior import Prior
-
     has_terminal()  # before anything is written
     n_labelled, notices = _n_labelled(files), []
     if n_labelled == len(files.records) and not ignore_labels:
-        if not _has_read(files, judge) and has_terminal() and (choice := _ask_for_labels(n_labelled)) != "read":
-            return choice == "quit"
         ignore_labels = True
         notices.append("All records have a label. corank screen replay replays them.")
     stopping = {name: options[name] for name in ("rule", "target", "confidence")}
-    old, column = options.pop("prior")
-    prior = Prior(read_records(*old) if old else None, column)
+    given_prior = options.pop("prior")
     settings = {**stopping, "topic": options["topic"] or "", "use_labels": False}  # labels are entries of the judge
     with printable_console(err=True).status(f"comparing {len(files.records)} records"):
         files.groups  # noqa: B018
     with files.journal(judge, **settings) as (journal, remarks):
         is_first, unique = not journal.entries, files.unique(journal)
         given = store_reasons(journal, reasons, reasons_file)
+        store_prior(journal, unique.unique, *given_prior)
+        assert journal.project is not None
+        prior, remark = kept_prior(journal.store, journal.project, unique.unique)
+        notices += [remark] if remark else []
         with printable_console(err=True).status(f"comparing {len(unique.unique)} records"):
             screening = Screening(
                 unique, journal=journal, labels=not ignore_labels, share=overlap is not None, overlap=overlap or 0.0,
@@ -69,16 +72,10 @@ def read(
         notices += [*remarks, *_unmatched(screening.unmatched), *_about(screening, n_labelled, ignore_labels, is_first)]
         read_all(screening, reasons=given, highlights=highlights, notices=notices)
     make_console().print(f"Your answers are saved in {files.database}. Run the same command to continue.")
-    return True
 
 
 def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], highlights: Highlights) -> None:
     """Settle conflicts on the terminal."""
-    from corank.cli import make_console
-    from corank_lab.cli.screening.pages import read_all
-    from corank_lab.cli.terminal import has_terminal
-    from corank_lab.screening.team import Adjudication
-
     has_terminal()
     judges = files.judges
     with files.journal(judge) as (journal, _):
@@ -94,36 +91,10 @@ def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], hig
 
 
 def _n_labelled(files: ScreeningFiles) -> int:
-    import numpy as np
-
     return int(np.count_nonzero(~np.isnan(files.records.labels)))
 
 
-def _has_read(files: ScreeningFiles, judge: str) -> bool:
-    """Return whether a judge has read a record of the files."""
-    if not files.has_answers:
-        return False
-    with files.journal(judge) as (journal, _):
-        return any(entry.action in ("relevant", "not") and entry.by != "known" for entry in journal.entries)
-
-
-def _ask_for_labels(n: int) -> str:
-    """Ask what a file is for whose records all have labels; return "read", "simulate" or "quit"."""
-    from corank.cli import make_console
-    from corank_lab.cli.terminal import terminal
-
-    sentence = f"All {n} records of the file have a label, so there is nothing left to read."
-    console = make_console()
-    with terminal() as ask:
-        console.print(f"{sentence} Is a replay meant: how fast would the relevant records be found?")
-        console.print("s replay   i ignore the labels and read (--ignore-labels)   q quit")
-        while (key := ask().lower()) not in ("s", "i", "q", "quit"):
-            console.print(f"{key!r} is not a key; press s, i or q.")
-    return {"s": "simulate", "i": "read"}.get(key, "quit")
-
-
 def _unmatched(entries: Sequence[ScreeningEntry]) -> list[str]:
-    """List answers whose records are not in the files."""
     if not entries:
         return []
     n = len(entries)
@@ -133,9 +104,6 @@ def _unmatched(entries: Sequence[ScreeningEntry]) -> list[str]:
 
 
 def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first: bool) -> list[str]:
-    """Describe the files in the first session, and the use of labels in every one."""
-    from corank_lab.records.records import summarise
-
     unique, lines = screening.unique, []
     if is_first:
         matched = unique.reference_counts
@@ -153,8 +121,8 @@ def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first:
 
 
 REFUSED = {
-    "prior": "pass it without --page", "richness": "pass it without --page", "probability": "pass it without --page",
-    "title": "name the column title in the file", "text": "name the column abstract in the file",
+    "richness": "pass it without --page", "title": "name the column title in the file",
+    "text": "name the column abstract in the file",
     "known": "include the records on the page, which finds them by their ids", "seed": "pages use 0",
     "answers": "the database corank.db next to the file keeps them",
     "overlap": "set the number of readers on the page", "keep_duplicates": "separate duplicates on the page",
@@ -175,11 +143,11 @@ def read_on_page(
     options: Mapping[str, Any],
     reasons: Sequence[str] = (),
     listed: Path | None = None,
+    prior: tuple[Sequence[Path], str | None] = ((), None),
     *,
     port: int = 0,
 ) -> None:
     """Serve the project of these files, which is made at the first time, and open its page."""
-    from corank.data import read_utf8
     from corank_lab.cli.lab import run_server
 
     for module in ("starlette", "uvicorn", "jinja2", "python_multipart"):
@@ -191,7 +159,7 @@ def read_on_page(
     settings = read_settings({**options, "reasons": "\n".join(line for line in lines if line.strip())})
 
     def begin(store: Database) -> str:
-        return open_project(store, paths, settings)
+        return open_project(store, paths, settings, prior)
 
     folder = paths[0].absolute().parent
     run_server(folder, port, "127.0.0.1", (), None, judge, no_browser=False, begin=begin)
@@ -207,10 +175,13 @@ def read_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def open_project(store: Database, paths: Sequence[Path], settings: Mapping[str, Any]) -> str:
+def open_project(
+    store: Database,
+    paths: Sequence[Path],
+    settings: Mapping[str, Any],
+    prior: tuple[Sequence[Path], str | None] = ((), None),
+) -> str:
     """Return the address of the project of these files; a new one begins with the summary of the import."""
-    import numpy as np
-
     from corank_lab.pages.screening import ScreenWorkspace
 
     known = {setting.name: setting for setting in ScreenWorkspace.settings}
@@ -226,6 +197,7 @@ def open_project(store: Database, paths: Sequence[Path], settings: Mapping[str, 
         }
         if any(stored.get(name) != value for name, value in changed.items()):
             journal.change_settings(**changed)
+        store_prior(journal, files.records, *prior)
         return f"/p/{journal.id}/{'import' if journal.is_new else 'judge'}"
 
 
@@ -247,21 +219,15 @@ class ScreeningFiles:
     @property
     def database(self) -> Path:
         """The database, which need not exist."""
-        from corank_lab.database.journal import NAME
-
         return (self.paths[0].absolute().parent if self.answers is None else self.answers) / NAME
 
     @property
     def old_folder(self) -> Path:
         """Folder in which version 0.2 kept the answers; it need not exist."""
-        from corank_lab.screening import ScreeningJournal
-
         return Path(f"{self.paths[0]}.{ScreeningJournal.folder}") if self.answers is None else self.answers
 
     @cached_property
     def records(self) -> Records:
-        """All records."""
-        from corank_lab.records.records import read_records
 
         return read_records(*self.paths, **self.columns)
 
@@ -275,9 +241,6 @@ class ScreeningFiles:
     @property
     def has_answers(self) -> bool:
         """Whether there is a project of the files, or a journal of version 0.2."""
-        from corank_lab.database.journal import journal_paths
-        from corank_lab.screening import ScreeningJournal
-
         if journal_paths(self.old_folder):
             return True
         if not self.database.is_file():
@@ -290,9 +253,6 @@ class ScreeningFiles:
         self, judge: str = "me", *, store: Database | None = None, **settings: Any
     ) -> Iterator[tuple[ScreeningJournal, list[str]]]:
         """Open the journal of a judge in the project of the files."""
-        from corank.data import explain_write_errors, read_regular, read_utf8
-        from corank_lab.screening import ScreeningJournal, UniqueRecords
-
         for path in self.paths:
             if path.is_dir():
                 raise InputError(
@@ -312,25 +272,11 @@ class ScreeningFiles:
             yield journal, [sentence] if sentence else []
 
     def unique(self, journal: ScreeningJournal) -> UniqueRecords:
-        """Return the records, with groups of duplicates less those that a judge has separated."""
-        from corank_lab.screening import UniqueRecords
-
-        if self.groups is None:
-            return UniqueRecords(self.records)
-        single = UniqueRecords(self.records)
-        pairs = {
-            (single.find(entry.id), single.find(entry.of)) for _, entry in journal.log if entry.action == "distinct"
-        }
-        separate = [(item, other) for item, other in pairs if item is not None and other is not None and item != other]
-        return UniqueRecords(self.records, self.groups.without(separate) if separate else self.groups)
+        return unique_records(self.records, self.groups, [entry for _, entry in journal.log])
 
     @cached_property
     def judged(self) -> tuple[UniqueRecords, dict[str, ScreeningAnswers]]:
         """The records and the answers of each judge; raise if there are none."""
-        from corank_lab.screening import ScreeningAnswers
-        from corank_lab.screening.answers import LABEL
-        from corank_lab.screening.team import KNOWN, label_answers
-
         judges: dict[str, ScreeningAnswers] = {}
         if self.has_answers:
             with self.journal() as (journal, _):
@@ -349,14 +295,11 @@ class ScreeningFiles:
 
     @property
     def judges(self) -> dict[str, ScreeningAnswers]:
-        """The answers of each judge; raise if there are none."""
         return self.judged[1]
 
 
 def store_reasons(journal: ScreeningJournal, given: Sequence[str], listed: Path | None) -> list[str]:
     """Return the reasons of exclusion: those given now, which are stored for later sessions, or the stored ones."""
-    from corank.data import read_utf8
-
     assert journal.project is not None
     stored = _lines(str(journal.project.settings.get("reasons", "")))
     reasons = [*given, *(_lines(read_utf8(listed)) if listed is not None else ())]
@@ -366,6 +309,16 @@ def store_reasons(journal: ScreeningJournal, given: Sequence[str], listed: Path 
     if reasons and reasons != stored:
         journal.change_settings(reasons="\n".join(reasons))
     return reasons or stored
+
+
+def store_prior(journal: ScreeningJournal, records: Records, reviews: Sequence[Path], column: str | None) -> None:
+    """Keep old reviews and the name of a column of probabilities in the project, for all sessions and the pages."""
+    assert journal.project is not None
+    settings = keep_prior(
+        journal.store, journal.project, records, read_records(*reviews) if reviews else None, column
+    )  # fmt: skip
+    if any(journal.project.settings.get(name) != value for name, value in settings.items()):
+        journal.change_settings(**settings)
 
 
 def _lines(text: str) -> list[str]:

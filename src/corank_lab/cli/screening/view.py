@@ -44,7 +44,6 @@ class Highlights:
         return cls(*(tuple(_split(side)) for side in (wanted, unwanted)))
 
     def apply(self, text: Text) -> Text:
-        """Highlight the words in a text."""
         for words, style in ((self.wanted, FOR), (self.unwanted, AGAINST)):
             if words:
                 text.highlight_regex(_pattern(words), style=style)
@@ -191,7 +190,6 @@ class ListScreen:
             self.at = 0 if move == "home" else len(rows) - 1 if move == "end" else self.at + step
 
     def _draw(self, heading: str, rows: Sequence[str], foot: list[str], help_line: str) -> int:
-        """Draw the page of the cursor; return the number of rows on a page."""
         from rich.text import Text
 
         console = self.console

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from corank_lab.screening.stopping.forecast import Forecast, make_forecast
+from corank_lab.screening.stopping.forecast import Forecast, Forecaster
 from corank_lab.screening.stopping.rates import RecallEstimate
 from corank_lab.screening.stopping.rules import (
+    DEFAULT_CONFIDENCE,
     DEFAULT_RULE,
     STOPPING_RULES,
     StoppingRule,
@@ -14,13 +15,14 @@ from corank_lab.screening.stopping.rules import (
 from corank_lab.screening.stopping.urns import SamplePlan, p_by_betting, p_missed
 
 __all__ = [
+    "DEFAULT_CONFIDENCE",
     "DEFAULT_RULE",
     "STOPPING_RULES",
     "Forecast",
+    "Forecaster",
     "RecallEstimate",
     "SamplePlan",
     "StoppingRule",
-    "make_forecast",
     "p_by_betting",
     "p_missed",
     "read_confidence",

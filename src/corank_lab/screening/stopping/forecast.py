@@ -26,30 +26,20 @@ MUCH = 0.8
 
 @dataclass(frozen=True)
 class Forecast:
-    """
-    What is known of the recall, and what more would cost.
-
-    unread, found: Numbers of unread records and of relevant ones found so far.
-    target, confidence: Recall to reach, and the confidence of test and proof.
-    estimate: Estimate of the recall; None before five finds.
-    to_reach: Estimated: number of further records after which the target is expected to be reached; 0 if it is now.
-    to_stop: Number of further records after which the stopping rule advises to stop, if none of them is relevant.
-    p: Tested: p-value of the hypothesis that the target is missed (`corank_lab.screening.stopping.urns.p_by_betting`).
-    to_test: Number of further records, none relevant, after which this test rejects at the confidence.
-    to_prove: Proved: number of random draws, none relevant, that prove the target at the confidence.
-    provable: If that is most of the unread: the largest recall that half of them can prove, and the number of draws.
-    """
+    """What is known of the recall, and what more would cost."""
 
     unread: int
-    found: int
-    target: float
-    confidence: float
-    estimate: RecallEstimate | None
+    found: int  # number of relevant records found so far
+    target: float  # recall to reach
+    confidence: float  # of test and proof
+    estimate: RecallEstimate | None  # None before five finds
+    # estimated: number of further records after which the target is expected to be reached; 0 if it is now
     to_reach: int | None
-    to_stop: int | None
-    p: float
-    to_test: int
-    to_prove: int
+    to_stop: int | None  # the same until the stopping rule advises to stop, if none of them is relevant
+    p: float  # tested: p-value of a missed target (`corank_lab.screening.stopping.urns.p_by_betting`)
+    to_test: int  # number of further records, none relevant, after which this test rejects at the confidence
+    to_prove: int  # proved: number of random draws, none relevant, that prove the target at the confidence
+    # if that is most of the unread: the largest recall that half of them can prove, and the number of draws
     provable: tuple[float, int] | None
 
     def lines(self) -> tuple[str, ...]:
@@ -109,18 +99,6 @@ class Forecast:
         return f"{min(-(-n // unit) * unit, max(n, self.unread)):,}"
 
 
-def make_forecast(rule: StoppingRule, finds: Sequence[int], read: int, known: int = 0) -> Forecast:
-    """
-    Forecast the cost of an estimate, a test and a proof.
-
-    >>> from corank_lab.screening.stopping import make_forecast, stopping_rule
-    >>> forecast = make_forecast(stopping_rule("agree", 1000), list(range(1, 81, 2)), read=300)
-    >>> forecast.to_prove, forecast.provable
-    (495, None)
-    """
-    return Forecaster(rule).forecast(finds, read, known)
-
-
 class Forecaster:
     """
     Forecasts of one screening, from answer to answer.
@@ -128,6 +106,11 @@ class Forecaster:
     Where the test rejects and the rule stops depends on the finds only, if no further record is relevant. Both places
     are kept until the next find, since they are expensive with many finds; the whole forecast is kept until the next
     answer.
+
+    >>> from corank_lab.screening.stopping import Forecaster, stopping_rule
+    >>> forecast = Forecaster(stopping_rule("agree", 1000)).forecast(list(range(1, 81, 2)), read=300)
+    >>> forecast.to_prove, forecast.provable
+    (495, None)
     """
 
     def __init__(self, rule: StoppingRule) -> None:
@@ -137,7 +120,6 @@ class Forecaster:
         self._places: dict[str, int] = {}
 
     def forecast(self, finds: Sequence[int], read: int, known: int = 0) -> Forecast:
-        """Return the forecast; parameters as in `make_forecast`."""
         key = (tuple(finds), read, known)
         if self._last is None or self._last[0] != key:
             self._last = (key, self._make(finds, read, known))
@@ -197,52 +179,33 @@ def _provable(unread: int, found: int, target: float, confidence: float) -> tupl
 
 @dataclass(frozen=True)
 class ScreeningAdvice:
-    """What is known of the recall, and whether reading may stop; the fields as in `ScreeningProgress`."""
+    """What is known of the recall, and whether reading may stop."""
 
-    lines: tuple[str, ...] = ()  # what is estimated, tested and proved, one sentence each
-    may_stop: bool = False
-    to_sample: int = 0
-    evidence: str | None = None
+    forecast: tuple[str, ...] = ()  # what is estimated, tested and proved, and what further reading may find
+    may_stop: bool = False  # whether the stopping rule advises to stop, or all records are read
+    to_sample: int = 0  # with the rule ``"sample"``, number of records of the random sample up to its next test
+    evidence: str | None = None  # what the advice to stop is based on: "rule", "sample" or "all read"
+    # number of records read when the present advice of a rule came; it is withdrawn when its condition fails
     advised_since: int | None = None
-    sentence: str = ""
-    # the numbers behind the lines; None before the first forecast and while a sample is read
-    figures: Forecast | None = None
+    advice: str = ""  # since when and by which figures advice is given, or that it was withdrawn; empty without either
+    figures: Forecast | None = None  # numbers behind the forecast; None before the first, and while a sample is read
     given: tuple[int, tuple[int, ...]] = (0, ())  # number of answers, and the finds, for which it holds
 
+    @property
+    def estimate(self) -> RecallEstimate | None:
+        """Estimate of the recall; None before five finds, and once a random sample has begun."""
+        return None if self.figures is None else self.figures.estimate
 
-@dataclass(frozen=True)
-class ScreeningProgress:
-    """
-    State of a screening.
 
-    n: Number of records.
-    read: Number of answered records, including those known beforehand.
-    found: Number of relevant records among them.
-    estimate: Estimate of the recall; None before five finds, and once a random sample has begun.
-    may_stop: Whether the stopping rule advises to stop, or all records are read.
-    to_sample: With the rule ``"sample"``, number of records of the random sample up to its next test.
-    evidence: What the advice to stop is based on: "rule", "sample" or "all read"; None without it.
-    aside: Number of records put aside.
-    elsewhere: In a shared reading, number of unanswered records that other judges hold or have put aside.
-    forecast: What further reading is expected to find, one sentence each.
-    advised_since: Value of `read` at which the present advice of a rule came; None without it. The advice is withdrawn
-        when its condition fails.
-    advice: The advice as a sentence: since when and by which figures it is given, or that it was withdrawn; empty
-        without either.
-    """
+@dataclass(frozen=True, kw_only=True)
+class ScreeningProgress(ScreeningAdvice):
+    """State of a screening."""
 
-    n: int
-    read: int
-    found: int
-    estimate: RecallEstimate | None
-    may_stop: bool
-    to_sample: int
-    evidence: str | None = None
-    aside: int = 0
-    elsewhere: int = 0
-    forecast: tuple[str, ...] = ()
-    advised_since: int | None = None
-    advice: str = ""
+    n: int  # number of records
+    read: int  # number of answered records, including those known beforehand
+    found: int  # number of relevant records among them
+    aside: int = 0  # number of records put aside
+    elsewhere: int = 0  # in a shared reading, number of unanswered records that other judges hold or have put aside
 
 
 def advice_sentence(

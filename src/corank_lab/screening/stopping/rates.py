@@ -16,7 +16,7 @@ with the regularised incomplete beta function I. The weights of the curves are (
 No curve is exactly right, and with many finds the model would be far too sure. Two constants allow for that: finds
 count as at most `enough` when curves are weighted, τ = 1 / (1 + r/enough), and the odds (1 − H)/H of a relevant record
 to be unread are multiplied by a lognormal factor with the standard deviation `misfit`. Rules decide by (100, 0.5).
-Intervals use (30, 1), since they must hold at every moment of a screening, and rules stop at one moment only. Their
+Intervals use `WIDE`, since they must hold at every moment of a screening, and rules stop at one moment only. Their
 lower end is also below every recall that the bets (`corank_lab.screening.stopping.urns`) do not reject at `DOUBT`,
 since nothing in the finds tells of a second topic that is still unread.
 """
@@ -46,9 +46,9 @@ BACKGROUNDS = (0.0, 0.02)
 """Values of ε."""
 LARGE, MAX_SHARES = 5000, 200
 """Number of records from which intervals are computed with fewer shares, and their number."""
-WIDE = (30, 1.0)
+WIDE = (30, 1.5)
 """Values of enough and misfit for intervals, chosen on replays."""
-DOUBT = 0.25
+DOUBT = 0.1
 """p-value of the bets above which a number of missing records is inside the interval."""
 NODES = np.linspace(-2.0, 2.0, 5)
 """Points at which the lognormal factor is evaluated, in standard deviations."""
@@ -58,20 +58,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RecallEstimate:
-    """
-    Estimate of the recall reached so far.
+    """Estimate of the recall reached so far."""
 
-    recall: Posterior median of the recall.
-    low, high: Central 95 % interval of the recall. `low` is below 1 as long as records are unread.
-    expected: Expected number of relevant records among the next 100.
-    probability: Probability that the target is reached.
-    """
-
-    recall: float
-    low: float
+    recall: float  # posterior median
+    low: float  # low, high: 95 % interval; `low` is below 1 as long as records are unread
     high: float
-    expected: float
-    probability: float
+    probability: float  # that the target is reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +79,13 @@ class RateModel:
     n: int  # number of records that are read in the order of the ranking
     enough: float = 100  # number of finds that count in the weights of the curves
     misfit: float = 0.5  # standard deviation of the logarithm of the odds
+    wide: tuple[float, float] = WIDE  # the same two for intervals
+    doubt: float = DOUBT  # p-value of the bets down to which a recall is inside the interval
 
     def estimate(self, finds: Sequence[int], read: int, known: int, target: float) -> RecallEstimate | None:
-        """Estimate the recall."""
         if len(finds) < MIN_FOUND:
             return None
-        cdf, posterior = self._missing_cdf(finds, read, *WIDE, n_shares=MAX_SHARES if self.n > LARGE else None)
+        cdf, _ = self._missing_cdf(finds, read, *self.wide, n_shares=MAX_SHARES if self.n > LARGE else None)
         n_unread, result = self.n - read, len(finds) + known
 
         def quantile(level: float) -> int:
@@ -100,12 +93,12 @@ class RateModel:
 
         median, most, least = quantile(0.5), quantile(0.975), quantile(0.025)
         most = max(most, min(n_unread, 1))  # an unread record may be relevant, whatever a model says
-        if most < n_unread and p_of_missing(finds, read, self.n, most + 1) > DOUBT:
-            most = smallest(lambda more: p_of_missing(finds, read, self.n, more + 1, 2) <= DOUBT, most + 1, n_unread)
+        if most < n_unread and p_of_missing(finds, read, self.n, most + 1) > self.doubt:
+            most = smallest(
+                lambda more: p_of_missing(finds, read, self.n, more + 1, 2) <= self.doubt, most + 1, n_unread
+            )
         recall, low, high = (result / (result + missing) for missing in (median, most, least))
-        soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
-        probability = self.probability(finds, read, known, target)
-        return RecallEstimate(recall, low, high, float(len(finds) * posterior @ soon), probability)
+        return RecallEstimate(recall, low, high, self.probability(finds, read, known, target))
 
     def probability(self, finds: Sequence[int], read: int, known: int, target: float) -> float:
         """Return the probability that the target is reached; 0 with fewer than `MIN_FOUND` finds."""

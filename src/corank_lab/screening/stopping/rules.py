@@ -12,17 +12,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError, suggest_names
 from corank_lab.screening.stopping.rates import RateModel, RecallEstimate
-from corank_lab.screening.stopping.urns import SamplePlan, p_by_betting, p_missed
+from corank_lab.screening.stopping.urns import SamplePlan, p_by_betting, p_missed, percent
 
-DEFAULT_RULE = "agree"
-"""Name of the default rule."""
+DEFAULT_RULE, DEFAULT_CONFIDENCE = "agree", 0.95
+"""Name of the default rule, and the confidence of every rule if none is chosen."""
 RUN = 50
 """Length of a run of irrelevant records after which users commonly stop."""
 REMOVED_RULES = ("knee", "safe", "qbcb", "decline", "poisson", "draws")
@@ -30,19 +30,29 @@ REMOVED_RULES = ("knee", "safe", "qbcb", "decline", "poisson", "draws")
 OTHERS = 0.15
 """Share of screenings of which the rule ``"agree"`` assumes no more than that the order is never worse than random."""
 
+
+class Measured(NamedTuple):
+    """What the default rule costs and holds with a confidence; measured by ``experiments screening-stopping``."""
+
+    confidence: float
+    read: float  # share of the records of 24 real reviews that is read
+    worst_group: float  # share of the screenings that reach the target, in the worst group of reviews
+    worst_review: float  # the same of the worst review
+
+
+TRADE = (
+    Measured(0.8, 0.779, 0.85, 0.6), Measured(0.9, 0.854, 0.933, 0.8), Measured(0.95, 0.892, 0.975, 0.9),
+    Measured(0.98, 0.926, 0.983, 0.9),
+)  # fmt: skip
+"""Confidence against reading, with the default rule."""
+
 Flags = NDArray[np.bool_]
 Evidence = Literal["estimated", "tested", "proved"]
 
 
 @dataclass(frozen=True)
 class StoppingRule(ABC):
-    """
-    When ranked reading may stop.
-
-    n: number of records that are read in the order of the ranking.
-    target: the recall to be reached.
-    confidence: required probability that it is reached.
-    """
+    """When ranked reading may stop."""
 
     name: ClassVar[str]
     """Name in the registry."""
@@ -52,16 +62,12 @@ class StoppingRule(ABC):
     """What must hold for the statement of the rule, as one sentence."""
     evidence: ClassVar[Evidence] = "estimated"
     """Kind of the statement: estimated by a model, tested under an assumption about the order, or proved."""
-    record: ClassVar[str] = ""
-    """How often its advice was right in replays, as a sentence; empty for rules that test or prove."""
-    confidence_by_default: ClassVar[float] = 0.95
-    """Confidence if none is chosen."""
     needs_sample: ClassVar[bool] = False
     """Whether a random sample of the unread must confirm the target after ranked reading."""
 
-    n: int
-    target: float = 0.95
-    confidence: float = 0.95
+    n: int  # number of records that are read in the order of the ranking
+    target: float = 0.95  # recall to be reached
+    confidence: float = DEFAULT_CONFIDENCE  # required probability that it is reached
 
     def __post_init__(self) -> None:
         for name in ("target", "confidence"):
@@ -75,6 +81,11 @@ class StoppingRule(ABC):
     def reason(self, finds: Sequence[int], read: int, known: int) -> str:
         """Say by which figures the rule decides, in a clause."""
         return f"{read - (finds[-1] if finds else 0)} records in a row are irrelevant"
+
+    @property
+    def record(self) -> str:
+        """How often its advice was right in replays, in sentences; empty if that was not measured."""
+        return ""
 
     def advises(self, finds: Sequence[int], read: int, known: int) -> bool:
         """
@@ -115,7 +126,6 @@ class StoppingRule(ABC):
         return self.rates.estimate(finds, read, known, self.target)
 
     def stops_at(self, found: Flags, known: int = 1) -> int:
-        """Return the number of records read when ranked reading may stop."""
         finds = np.flatnonzero(found) + 1
         for look in self.looks:
             if self.is_reached(finds[: np.searchsorted(finds, look, side="right")].tolist(), look, known):
@@ -134,7 +144,6 @@ class StoppingRule(ABC):
 
     @cached_property
     def rates(self) -> RateModel:
-        """The model of the finds."""
         return RateModel(max(self.n, 1))
 
 
@@ -153,13 +162,9 @@ class AgreeRule(StoppingRule):
     name = "agree"
     summary = "A model and a sequential test agree"
     assumes = (
-        "Every answer is right; in 85 of 100 screenings, finds become rarer like a power law or a stretched "
-        "exponential, and in the others, the next record is never less likely to be relevant than a random unread one."
-    )
-    confidence_by_default = 0.8
-    record = (
-        "On 24 reviews, among them those it was chosen on, advice at the default confidence came before the target in "
-        "none of 120 starts."
+        "Every answer is right; in 85 of 100 screenings, finds become rarer along a power law or a stretched "
+        "exponential, each as likely as the prior of the model says, and in the others, the next record is never less "
+        "likely to be relevant than a random unread one."
     )
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
@@ -171,12 +176,23 @@ class AgreeRule(StoppingRule):
         )
 
     def reason(self, finds: Sequence[int], read: int, known: int) -> str:
-        """Say the probability of the model and the p-value."""
         probability = self.rates.probability(finds, read, known, self.target)
         p = p_by_betting(finds, read, self.n, known, self.target)
+        return f"probability {probability:.3f} by the model, p = {p:.2g} by the sequential test"
+
+    @property
+    def record(self) -> str:
+        """State the accepted error, and what held in the worst group of reviews with at most this confidence."""
+        error = f"Accepted error: {accepted_error(self.confidence)}, over many screenings."
+        levels = [level for level in TRADE if level.confidence <= self.confidence + 1e-9]
+        if not levels or self.target != StoppingRule.target:
+            return error
+        level = levels[-1]
+        given = "" if level.confidence > self.confidence - 1e-9 else f" with {accepted_error(level.confidence)}"
+        group, review = percent(level.worst_group), percent(level.worst_review)
         return (
-            f"probability {probability:.3f} by the model, p = {p:.2g} by the sequential test, accepted error "
-            f"{1 - self.confidence:.2g}"
+            f"{error} Measured{given}: such advice was right in {group} of the screenings of the worst of ten groups "
+            f"of reviews, and in {review} of those of the worst review."
         )
 
 
@@ -185,23 +201,20 @@ class HypergeometricRule(StoppingRule):
     Exact hypergeometric test, with the last records read as if drawn at random (Callaghan and Müller-Hansen, 2020).
 
     The ranked quasi-sampling of their paper: the smallest p-value over all urns of the last records read must be below
-    1 − confidence (`corank_lab.screening.stopping.urns.p_missed`).
+    1 − confidence (`corank_lab.screening.stopping.urns.p_missed`). No error is derived for the whole screening.
     """
 
     name = "hypergeometric"
     summary = "An exact test on the ranking"
     assumes = (
-        "Unread records are not likelier to be relevant than the last ones read, and choosing the urn and looking "
-        "again and again does not matter."
+        "Every answer is right, unread records are not likelier to be relevant than the last ones read, and the error "
+        "of one test is not raised by choosing the smallest of many p-values, nor by looking again and again."
     )
-    evidence: ClassVar[Evidence] = "tested"
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
-        """Decide by the smallest p-value."""
         return p_missed(finds, read, self.n, known, self.target) < 1 - self.confidence
 
     def reason(self, finds: Sequence[int], read: int, known: int) -> str:
-        """Say the p-value."""
         return f"p = {p_missed(finds, read, self.n, known, self.target):.2g} by the urn test"
 
 
@@ -219,11 +232,9 @@ class BettingRule(StoppingRule):
     evidence: ClassVar[Evidence] = "tested"
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
-        """Compare the capital of the bets with one over the allowed error."""
         return p_by_betting(finds, read, self.n, known, self.target) <= 1 - self.confidence
 
     def reason(self, finds: Sequence[int], read: int, known: int) -> str:
-        """Say the p-value."""
         return f"p = {p_by_betting(finds, read, self.n, known, self.target):.2g} by the sequential test"
 
 
@@ -242,11 +253,9 @@ class SampleRule(StoppingRule):
     needs_sample: ClassVar[bool] = True
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
-        """Decide by the model whether sampling may begin."""
         return self.rates.probability(finds, read, known, self.target) >= BEGIN
 
     def replay(self, found: Flags, rng: np.random.Generator) -> tuple[int, int]:
-        """Read in the order until sampling may begin, then sample; see `StoppingRule.replay`."""
         read = self.stops_at(found)
         n_known, rest = 1 + int(found[:read].sum()), found[read:]
         labels = rest[rng.permutation(len(rest))].tolist()
@@ -268,15 +277,13 @@ class ConsecutiveRule(StoppingRule):
 
     name = "consecutive"
     summary = "Fifty irrelevant records in a row; missed 95 % recall in 49 % of 240 replays"
-    assumes = "No relevant record comes after fifty irrelevant ones in a row."
+    assumes = "Every answer is right, and no relevant record comes after fifty irrelevant ones in a row."
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
-        """Compare the run since the last find with fifty."""
         return read - (finds[-1] if finds else 0) >= RUN
 
     @property
     def looks(self) -> range:
-        """After every record."""
         return range(1, self.n)
 
 
@@ -284,14 +291,35 @@ STOPPING_RULES: dict[str, type[StoppingRule]] = {rule.name: rule for rule in Sto
 """Stopping rules by name."""
 
 
-def stopping_rule(name: str, n: int, target: float = 0.95, confidence: float | None = None) -> StoppingRule:
-    """Make a stopping rule by its name, with its own confidence if none is given; see `StoppingRule`."""
+def stopping_rule(name: str, n: int, target: float = 0.95, confidence: float = DEFAULT_CONFIDENCE) -> StoppingRule:
+    """Make a stopping rule by its name; see `StoppingRule`."""
     if name in REMOVED_RULES:
         raise InputError(removed_sentence(name))
     if name not in STOPPING_RULES:
         raise InputError(f"rule is {name!r}; {suggest_names(name, list(STOPPING_RULES))}.")
-    rule = STOPPING_RULES[name]
-    return rule(n, target, rule.confidence_by_default if confidence is None else confidence)
+    return STOPPING_RULES[name](n, target, confidence)
+
+
+def accepted_error(confidence: float) -> str:
+    """
+    Return the error that a confidence accepts, in words.
+
+    >>> accepted_error(0.95), accepted_error(0.85)
+    ('1 in 20', '15 in 100')
+    """
+    error = 1 - confidence
+    odds = round(1 / error)
+    return f"1 in {odds}" if abs(odds * error - 1) < 1e-6 else f"{100 * error:.3g} in 100"
+
+
+def trade_words() -> str:
+    """Return what each confidence of the default rule costs, in a sentence."""
+    levels = (
+        f"{100 * level.confidence:g} accepts an error of {accepted_error(level.confidence)} and reads "
+        f"{100 * level.read:.0f} %"
+        for level in TRADE
+    )
+    return f"On 24 reviews, {'; '.join(levels)} of the records."
 
 
 def read_confidence(text: str) -> float:

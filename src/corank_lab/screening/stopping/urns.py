@@ -180,16 +180,10 @@ def hypergeometric_cdf(finds: int, n: int, relevant: int, size: int) -> float:
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """
-    Sizes and tests of a random sample of the unread records.
+    """Sizes and tests of a random sample of the unread records."""
 
-    unread: number of unread records when the plan is made.
-    found: number of relevant records known then.
-    target, confidence: see `StoppingRule`.
-    """
-
-    unread: int
-    found: int
+    unread: int  # number of unread records when the plan is made
+    found: int  # number of relevant records known then
     target: float = 0.95
     confidence: float = 0.95
 
@@ -209,11 +203,9 @@ class SamplePlan:
         return sizes
 
     def error(self, look: int) -> float:
-        """Return the allowed error of one test."""
         return (1 - self.confidence) / 2.0 ** (look + 1)
 
     def proves(self, labels: Sequence[bool]) -> bool:
-        """Return whether one of the tests so far proved the target."""
         return self.proved_at(labels) is not None
 
     def proved_at(self, labels: Sequence[bool]) -> int | None:
@@ -268,14 +260,12 @@ class RandomSample:
 
     @cached_property
     def plan(self) -> SamplePlan:
-        """Sizes and tests."""
         before = self.answers.before_sample
         result = sum(self.answers.relevant[number] for number in before)
         return self.rule.plan(self.n - len(before), result)
 
     @cached_property
     def drawn(self) -> list[int]:
-        """The unread records in random order."""
         return draw_order(self.n, self.answers.before_sample, self.seed)
 
     @cached_property
@@ -294,19 +284,24 @@ class RandomSample:
         return [number for number in self.drawn[:size] if number not in self.answers.relevant]
 
     def lines(self) -> tuple[str, ...]:
-        """Return what the sample proves or tests so far, in a sentence."""
         size = next((size for size in self.plan.sizes if size > len(self.labels)), len(self.drawn))
         more = "" if not self.left else f" The next test is after {size - len(self.labels)} more random records."
         if len(self.labels) < self.plan.sizes[0] and self.left:
             return (f"Proved: nothing yet.{more}",)
-        unread, finds = len(self.drawn) - len(self.labels), sum(self.labels)
+        proof = proof_sentence(self.plan.bound(self.labels), len(self.drawn) - len(self.labels), self.rule.confidence)
+        return (f"{proof}{more}", self.elusion())
+
+    def elusion(self) -> str:
+        """State how many of the unread records are relevant at most; of those before the sample, and those now."""
+        n, size, finds = self.plan.unread, len(self.labels), sum(self.labels)
         most = self.plan.most(self.labels)
-        elusion = (
-            f"Elusion: {finds} of {len(self.labels)} random unread records are relevant; at "
-            f"{percent(self.rule.confidence)} confidence at most {most} of {self.plan.unread} "
-            f"({round(100 * most / self.plan.unread)} %) were."
+        share = f" ({percent(finds / size)})" if size else ""
+        return (
+            f"Elusion: {finds} of {size} random unread records are relevant{share}. At "
+            f"{percent(self.rule.confidence)} confidence, at most {most:,} of the {n:,} records that were unread "
+            f"before the sample are relevant ({percent(most / n, up=True)}), so at most {most - finds:,} of the "
+            f"{n - size:,} that are unread now."
         )
-        return (f"{proof_sentence(self.plan.bound(self.labels), unread, self.rule.confidence)}{more}", elusion)
 
     @property
     def next(self) -> int | None:
@@ -334,16 +329,15 @@ def richness_sentence(n: int, size: int, finds: int, confidence: float = 0.95) -
     error = (1 - confidence) / 2
     high = most_relevant(n, size, finds, error)
     low = n - most_relevant(n, size, size - finds, error)
-    shares = f"{100 * finds / size:.3g} %, {100 * low / n:.3g} to {100 * high / n:.3g} %"
     return (
-        f"Richness: {finds} of {size} random records are relevant ({shares} at {percent(confidence)} confidence): "
-        f"{low:,} to {high:,} of {n:,} records."
+        f"Richness: {finds} of {size} random records are relevant ({percent(finds / size)}). At {percent(confidence)} "
+        f"confidence, {low:,} to {high:,} of all {n:,} records are: {percent(low / n)} to {percent(high / n, up=True)}."
     )
 
 
-def percent(share: float) -> str:
-    """Return a share as a percentage, rounded down, so that 100 % is written for all only."""
-    return f"{int(share * 1000 + 1e-6) / 10:g} %"
+def percent(share: float, *, up: bool = False) -> str:
+    """Return a share as a percentage, rounded down, so that 100 % is written for all only; upper bounds are not."""
+    return f"{(math.ceil(share * 1000 - 1e-6) if up else int(share * 1000 + 1e-6)) / 10:g} %"
 
 
 def draw_order(n: int, before: Sequence[int], seed: int) -> list[int]:

@@ -154,7 +154,7 @@ def test_newton_has_a_bend_wherever_the_loss_pulls(loss):
 
 
 def test_a_loss_without_an_exact_solver_says_so():
-    with pytest.raises(InputError, match="hinge loss has no exact solver; choose loss='squared_hinge'"):
+    with pytest.raises(InputError, match="hinge loss has no exact solver"):
         smooth_loss(RankingData.of([[0.0], [1.0]], [0, 1]), "hinge", alpha=1.0)
 
 
@@ -165,7 +165,7 @@ def test_logistic_survives_huge_margins():
 
 
 def test_unknown_loss_gets_one_sentence():
-    with pytest.raises(InputError, match="loss is 'absolute'; choose one of hinge, squared, logistic, squared_hinge"):
+    with pytest.raises(InputError, match="loss is 'absolute'"):
         Loss.of("absolute")
 
 

@@ -263,7 +263,7 @@ def test_nothing_to_compare_gives_zeros():
 def test_bad_settings_get_one_sentence():
     X, y, qid, _ = problem(7)
     data = RankingData.of(X, y, qid)
-    with pytest.raises(InputError, match="query_weight is 'size'; choose one of pairs, equal, rows"):
+    with pytest.raises(InputError, match="query_weight is 'size'"):
         Moments.of(data, query_weight="size")
     with pytest.raises(InputError, match="moments have different shapes"):
         Moments.of(data) + Moments.of(data, plain=True)

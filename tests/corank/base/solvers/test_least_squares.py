@@ -196,7 +196,7 @@ def test_bad_problems():
         squared_views(RankingData.of(X, y, qid), VIEWS, alpha=1.0, coupling=-1)
     with pytest.raises(InputError, match="pass at least one view"):
         squared_views(RankingData.of(X, y, qid), [[]], alpha=1.0, coupling=1)
-    with pytest.raises(InputError, match=r"a view has columns that X does not have .* below 4"):
+    with pytest.raises(InputError, match="a view has columns that X does not have"):
         squared_views(RankingData.of(X, y, qid), [[0], [4]], alpha=1.0, coupling=1)
 
 

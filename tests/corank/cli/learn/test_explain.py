@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import corank
-from corank.data.io.letor_writer import write_letor
+from corank.data.io.write import write_letor
 from corank.errors import InputError
 from helpers.terminal import OnTerminal
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.data.io.letor_writer import write_letor
 from corank.data.io.stores import write_store
+from corank.data.io.write import write_letor
 from corank.errors import InputError
 from corank.models.auto import AutoRanker
 from corank.models.lambdarank import LambdaRank

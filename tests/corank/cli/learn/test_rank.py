@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 import corank
 from corank.cli import app
 from corank.cli.learn.models import nonzero_columns, warn_of_absent_features
-from corank.data.io import letor_stream
+from corank.data.io import letor_reader
 from corank.data.io.stores import write_store
 from corank.data.io.trec import read_run
-from corank.data.io.write_frames import write_parquet
+from corank.data.io.write import write_parquet
 from corank.errors import InputError, UsageWarning
 
 
@@ -127,7 +127,7 @@ def test_a_table_without_labels_or_with_other_names_does_on_the_command_line(say
 
 @pytest.fixture
 def _small_pieces(monkeypatch):
-    monkeypatch.setattr(letor_stream, "PIECE", 500)
+    monkeypatch.setattr(letor_reader, "BLOCK", 500)
 
 
 @pytest.mark.thin(3)

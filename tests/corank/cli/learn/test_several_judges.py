@@ -91,7 +91,7 @@ def test_other_commands_use_each_document_once(here, says):
         "1,c,A,,0,0,1\n1,c,B,,0,0,1\n"
     )
     with pytest.warns(UsageWarning, match="6 rows are judgements of 3 documents by 2 judges"):
-        assert says("suggest", "m", "open.csv", "-n", 5).splitlines()[-1].split()[:2] == ["1", "c"]
+        assert says("suggest", "m", "open.csv", "-n", 5).splitlines()[-1].split(",")[:2] == ["1", "c"]
     with pytest.warns(UsageWarning, match=SAID):
         says("convert", "judged.csv", "judged.txt")
     rows = corank.read("judged.txt")

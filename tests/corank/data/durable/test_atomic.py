@@ -52,7 +52,7 @@ def test_a_file_is_replaced_on_request_only_and_at_the_end(tmp_path: Path) -> No
 @pytest.mark.parametrize("atomic_flag", [True, False])
 def test_what_appears_while_a_file_or_folder_is_written_is_not_lost(tmp_path: Path, monkeypatch, atomic_flag) -> None:
     if not atomic_flag:
-        monkeypatch.setattr("corank.data.durable.scratch._rename", lambda source, place, how: False)
+        monkeypatch.setattr("corank.data.durable.atomic._rename", lambda source, place, how: False)
 
     def write_file() -> None:
         with atomic_file(tmp_path / "a.txt") as scratch:
@@ -221,7 +221,7 @@ def test_a_folder_that_was_moved_aside_is_kept_if_it_cannot_be_moved_back(store:
 
     move_aside(store, monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr("corank.data.durable.scratch.rename_new", refuse)
+        patch.setattr("corank.data.durable.atomic.rename_new", refuse)
         assert not folder_exists(store)
     assert folder_exists(store)
     assert listing(store) == ["old"]

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from corank.data.durable.json_lines import JsonLines, complete_lines
+from corank.data.durable.files import JsonLines, complete_lines
 from corank.errors import InputError
 from faults.limits import small_files
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corank.data.durable import scratch
-from corank.data.durable.scratch import remove_leftovers, scratch_folder
+from corank.data.durable import atomic as scratch
+from corank.data.durable.atomic import remove_leftovers, scratch_folder
 
 
 def listing(folder: Path) -> list[str]:

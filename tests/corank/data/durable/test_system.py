@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from corank.data.durable import scratch as system
-from corank.data.durable.scratch import exchange, rename_new
+from corank.data.durable import atomic as system
+from corank.data.durable.atomic import exchange, rename_new
 
 
 @pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="this system exchanges no names")

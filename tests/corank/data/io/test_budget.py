@@ -9,9 +9,9 @@ import zipfile
 
 import pytest
 
-from corank.data.io.compressed import ROW_CELLS, Budget, current_budget, spending
+from corank.data.durable.compressed import ROW_CELLS, Budget, current_budget, spending
 from corank.data.io.items import read_items
-from corank.data.io.table_text import json_values
+from corank.data.io.tables import json_values
 from corank.errors import InputError
 from corank_lab.grading.task import read_grading_task
 from corank_lab.records.records import read_records

@@ -4,8 +4,7 @@ import warnings
 import numpy as np
 import pytest
 
-from corank.data.io.click_files import read_clicks, write_clicks
-from corank.data.io.click_log import ClickLog
+from corank.data.io.clicks import ClickLog, read_clicks, write_clicks
 from corank.errors import InputError, UsageWarning
 
 
@@ -27,13 +26,21 @@ def same(one, other):
     return key[0] == key[1]
 
 
-@pytest.mark.parametrize("name", ["log.csv", "log.tsv.gz", "log.jsonl", "log.json"])
+@pytest.mark.parametrize("name", ["log.csv", "log.tsv.gz"])
 def test_what_is_written_comes_back(tmp_path, name):
     log = some_log()
     write_clicks(tmp_path / name, log)
     assert same(read_clicks(tmp_path / name), log)
     with pytest.raises(InputError, match="exists"):
         write_clicks(tmp_path / name, log)
+
+
+def test_ids_that_look_like_formulas_come_back(tmp_path):
+    log = ClickLog.of(["=1+1", "'=x"], ["-a", "'-a"], [1, 1], [0, 1])
+    write_clicks(tmp_path / "log.csv", log)
+    assert "\n0,=1" not in (tmp_path / "log.csv").read_text()
+    back = read_clicks(tmp_path / "log.csv")
+    assert (back.qid.tolist(), back.docids.tolist()) == (log.qid.tolist(), log.docids.tolist())
 
 
 def test_propensities_stay_in_tables(tmp_path):
@@ -82,12 +89,6 @@ def test_ubi_as_others_write_it(tmp_path):
         read_clicks(tmp_path / "events.ndjson")
 
 
-def test_two_files_are_written(tmp_path):
-    write_clicks(tmp_path / "events.jsonl", some_log(), queries=tmp_path / "queries.jsonl")
-    assert all("action_name" in json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines())
-    assert same(read_clicks(tmp_path / "events.jsonl", queries=tmp_path / "queries.jsonl"), some_log())
-
-
 def test_lists_are_told_apart_without_names():
     log = ClickLog.of([1, 1, 1, 2, 2], list("abaab"), [1, 2, 1, 2, 3], [0] * 5)
     assert log.impression.tolist() == [0, 0, 1, 2, 2]
@@ -98,7 +99,7 @@ def test_lists_are_told_apart_without_names():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((["a"], ["x"], [0], [1]), "position is 0 at row 0 of the log; pass a position from 1"),
+        ((["a"], ["x"], [0], [1]), "position is 0 at row 0"),
         ((["a"], ["x"], [1.5], [1]), "position is 1.5"),
         ((["a"], ["x"], [1], [2]), "clicked is 2 at row 0"),
         ((["a"], ["x"], [1], [np.nan]), "clicked is nan"),
@@ -150,14 +151,6 @@ def test_bad_files_get_a_sentence(tmp_path, name, text, message):
         read_clicks(tmp_path / name)
 
 
-def test_what_ubi_cannot_keep_is_refused(tmp_path):
-    with pytest.raises(InputError, match="gaps between positions"):
-        write_clicks(tmp_path / "a.jsonl", ClickLog.of(["a", "a"], ["x", "y"], [1, 3], [0, 1]))
-    with pytest.raises(InputError, match="has propensities"):
-        write_clicks(tmp_path / "a.jsonl", ClickLog.of(["a"], ["x"], [1], [1], propensity=[0.5]))
-    assert not any(tmp_path.iterdir())
-
-
 def test_events_of_no_search_are_left_out(tmp_path):
     lines = [
         {"query_id": "q", "user_query": "tea", "query_response_hit_ids": ["d"]},
@@ -173,7 +166,7 @@ def test_ids_and_places_that_are_none():
         ClickLog.of(["a", None], ["x", "y"], [1, 2], [0, 0])
     with pytest.raises(InputError, match="position is inf"):
         ClickLog.of(["a"], ["x"], [np.inf], [0])
-    with pytest.raises(InputError, match=r"position is 1e\+12 at row 0 of the log; pass a position from 1 to 1000000"):
+    with pytest.raises(InputError, match=r"position is 1e\+12 at row 0"):
         ClickLog.of(["a"], ["x"], [1e12], [0])
 
 
@@ -281,8 +274,6 @@ def test_ordinals_are_positions_where_the_list_was_not_logged(tmp_path):
     again = read_clicks(tmp_path / "log.csv")
     assert same(again, log)
     assert again.complete.tolist() == log.complete.tolist()
-    with pytest.raises(InputError, match="incomplete lists, which UBI cannot store"):
-        write_clicks(tmp_path / "again.jsonl", log)
     (tmp_path / "zero.jsonl").write_text(json.dumps(event("q", "d", ordinal=0, user_query="tea")))
     with pytest.raises(InputError, match=r"ordinal is 0 in an event of the search 'q'.*count from 0, add 1"):
         read_clicks(tmp_path / "zero.jsonl")

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from corank.data.io import compressed, frames
+from corank.data.durable import compressed
+from corank.data.io import frames
 from corank.data.io.frames import read_csv, read_parquet
-from corank.data.io.write_frames import write_parquet
+from corank.data.io.write import write_parquet
 from corank.errors import InputError
 
 
@@ -44,8 +45,8 @@ def test_frames_of_other_libraries_are_read(tmp_path: Path, writer: str) -> None
 def test_what_is_written_reads_back_and_pandas_agrees(
     tmp_path: Path, dtype: type, qid: str | None, monkeypatch
 ) -> None:
-    monkeypatch.setattr(frames, "ROWS_AT_ONCE", 16)
-    monkeypatch.setattr(frames, "ROWS_AT_ONCE", 16)
+    monkeypatch.setattr(frames, "BATCH_ROWS", 16)
+    monkeypatch.setattr(frames, "BATCH_ROWS", 16)
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(60, 4)).astype(dtype), rng.integers(0, 3, 60).astype(float)
     y[::7] = np.nan
@@ -135,7 +136,7 @@ def written(path: Path, text: str) -> Path:
 @pytest.mark.parametrize("mark", [",", "\t", ";"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_text_tables_read_as_python_reads_them(tmp_path: Path, mark: str, encoding: str, monkeypatch) -> None:
-    monkeypatch.setattr(frames, "ROWS_AT_ONCE", 16)
+    monkeypatch.setattr(frames, "BATCH_ROWS", 16)
     table = frame().assign(label=np.where(np.arange(50) % 3, np.arange(50) % 2, np.nan), c=1e-300, d=1 / 3)
     table["doc"] = [f'a "{mark}" in {k}, ü' for k in range(50)]
     table.to_csv(tmp_path / "t", sep=mark, index=False, encoding=encoding)

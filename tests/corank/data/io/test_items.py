@@ -72,8 +72,8 @@ def test_a_bad_list_of_items_raises(text, message, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("\n{}", "has no columns"),
-        ("{}\n{}\n", "has no columns"),
+        ("\n{}", "has no rows"),
+        ("{}\n{}\n", "has no rows"),
         (f'{{"name": "a", "x": {"9" * 400}}}\n{{"name": "b", "x": 1}}\n', "line 1: column 'x' is infinite"),
     ],
 )

@@ -10,18 +10,19 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from corank.data.io.click_log import ClickLog
-from corank.data.io.judgement_formats import (
-    COMPLETE,
+from corank.cli.convert import JUDGEMENTS, kind_of
+from corank.data.io.clicks import ClickLog
+from corank.data.io.judgements import (
+    COMPLETE_FORMATS,
     JUDGEMENT_WRITERS,
-    click_judgements,
     encode_name,
+    read_judgements,
     write_judgements,
 )
-from corank.data.io.judgements import JUDGEMENTS, JudgementList, kind_of, read_judgements
+from corank.data.judges import JudgementList
 from corank.errors import InputError
 
-SUFFIX = {"table": ".csv", "quepid": ".csv", "qrels": ".txt", "ranklib": ".txt", "pairs": ".csv"}
+SUFFIX = {"table": ".csv", "quepid": ".csv", "qrels": ".txt", "ranklib": ".txt"}
 ROWS = [
     # grade, query, document, judge, answer, note
     (3.0, "green tea", "d1", "ann", "grade", "=cmd|' /C calc'!A0"),
@@ -56,14 +57,14 @@ def written(folder: Path, format: str, found: JudgementList) -> Path:
     return path
 
 
-@pytest.mark.parametrize("format", COMPLETE)
+@pytest.mark.parametrize("format", COMPLETE_FORMATS)
 def test_complete_formats_keep_every_answer(tmp_path, format):
     found = read_judgements(written(tmp_path, format, some_judgements()))
     assert sorted(rows_of(found)) == sorted(rows_of(some_judgements()))
 
 
-@pytest.mark.parametrize("second", sorted(set(JUDGEMENT_WRITERS) - {"pairs"}))
-@pytest.mark.parametrize("first", sorted(set(JUDGEMENT_WRITERS) - {"pairs"}))
+@pytest.mark.parametrize("second", sorted(set(JUDGEMENT_WRITERS)))
+@pytest.mark.parametrize("first", sorted(set(JUDGEMENT_WRITERS)))
 def test_final_grades_survive_two_conversions(tmp_path, first, second):
     """The lower median: the grade of the lower of two judges; blanks are encoded in TREC and RankLib files."""
     (tmp_path / "first").mkdir()
@@ -86,23 +87,11 @@ def test_what_is_not_kept_is_counted(tmp_path):
 
 
 def test_a_spreadsheet_runs_no_cell(tmp_path):
-    for format in ("table", "quepid", "pairs"):
+    for format in ("table", "quepid"):
         with written(tmp_path, format, some_judgements()).open(newline="") as stream:
             cells = [cell for row in csv.reader(stream) for cell in row]
         assert any("=1+1" in cell for cell in cells)
         assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
-
-
-def test_pairs_are_all_pairs_of_different_grades(tmp_path):
-    rng = np.random.default_rng(0)
-    y, qid = rng.integers(0, 3, 30).astype(float), rng.integers(0, 4, 30)
-    found = JudgementList(y, texts([f"q{one}" for one in qid]), texts([f"d{one}" for one in range(30)]))
-    with written(tmp_path, "pairs", found).open(newline="") as stream:
-        rows = {tuple(row) for row in csv.reader(stream)}
-    wanted = {
-        (f"q{qid[i]}", f"d{i}", f"d{j}") for i in range(30) for j in range(30) if qid[i] == qid[j] and y[i] > y[j]
-    }
-    assert rows == wanted | {("query", "better", "worse")}
 
 
 def test_formats_of_the_engines_are_as_documented(tmp_path):
@@ -139,12 +128,12 @@ def test_clicks_over_expected_clicks_by_brute_force():
     docids = np.concatenate([rng.permutation([f"d{k}" for k in range(8)])[:length] for _ in range(n_lists)])
     position, clicked = np.tile(np.arange(1, length + 1), n_lists), rng.random(n_lists * length) < 0.3
     impression = np.repeat(np.arange(n_lists), length)
-    found = click_judgements(ClickLog.of(qid, docids, position, clicked, impression=impression))
-    for query, document, grade in zip(found.qid, found.docids, found.y, strict=True):
+    found = ClickLog.of(qid, docids, position, clicked, impression=impression).expected_clicks()
+    for query, document, grade in zip(*found, strict=True):
         rows = [row for row in range(len(qid)) if qid[row] == query and docids[row] == document]
         expected = sum(clicked[position == position[row]].mean() for row in rows)
         assert grade == pytest.approx(clicked[rows].sum() / expected, abs=6e-4)
-    assert len(found) == len(set(zip(qid, docids, strict=True)))
+    assert list(zip(*found[:2], strict=True)) == list(dict.fromkeys(zip(qid, docids, strict=True)))
 
 
 @pytest.mark.parametrize("name", ["plain", "a b", "100% sure", "a%20b", "tab\there", "übung ß"])
@@ -157,12 +146,12 @@ def test_names_are_decoded(name):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", '{"requests": [{"ratings": []}]}', "request 1 is .*; expected an id and its ratings"),
-        ("a.json", '{"requests": [{"id": 1, "ratings": [{"rating": 1}]}]}', "rating 1 is .*; expected _index, _id"),
+        ("a.json", '{"requests": [{"ratings": []}]}', "requests 1 is .*; expected id"),
+        ("a.json", '{"requests": [{"id": 1, "ratings": [{"rating": 1}]}]}', "rating 1 is .*; expected _id"),
         (
             "a.json",
             '{"judgmentRatings": [{"query": "a"}]}',
-            "judgmentRatings 1 is .*; expected a query and its ratings",
+            "judgmentRatings 1 is .*; expected query",
         ),
         ("a.json", '{"judgmentRatings": [{"query": "a", "ratings": [{}]}]}', "expected docId and rating"),
         ("a.json", "[1]", "found 1, but no list query_doc_pairs"),

@@ -10,10 +10,9 @@ import zstandard
 from scipy import sparse
 
 import corank
-from corank.data.io.letor_writer import write_letor
 from corank.data.io.read import detect_format
 from corank.data.io.stores import write_store
-from corank.data.io.write_frames import write_parquet
+from corank.data.io.write import write_letor, write_parquet
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 

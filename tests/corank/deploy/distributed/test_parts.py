@@ -14,7 +14,7 @@ from corank import SPD, CoRankRLS, LambdaRank, QueryScaler, RankingData, RankRLS
 from corank.base.pairs import Moments
 from corank.data import mask_scores, write_letor, write_store
 from corank.data.columns import column_factors
-from corank.data.io.write_frames import write_parquet
+from corank.data.io.write import write_parquet
 from corank.deploy.distributed import (
     LocalEngine,
     Parts,
@@ -22,7 +22,7 @@ from corank.deploy.distributed import (
     pair_sums,
     predict_parts,
 )
-from corank.deploy.distributed.sums import SumSettings, sum_part
+from corank.deploy.distributed.tasks import SumSettings, sum_part
 from corank.errors import InputError
 
 PROBLEM = make_ranking(40, 12, random_state=0)
@@ -108,8 +108,8 @@ def _queries_of(problems, settings):
 
 def test_split_refuse_names_the_query():
     with pytest.raises(InputError, match=r"has rows in part 0 and part 1, and 1 queries are spread"):
-        fit_parts(RankRLS(), pieces(30), split="refuse")
-    fit_parts(RankRLS(), pieces(36), split="refuse")
+        fit_parts(RankRLS(), Parts(pieces(30), split="refuse"))
+    fit_parts(RankRLS(), Parts(pieces(36), split="refuse"))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_files_of_every_kind_and_parts_without_rows(tmp_path):
         write_letor(tmp_path / "letor" / f"{at}.txt", part[0], np.nan_to_num(part[1], nan=-1), qid=part[2])
     models = [fit_parts(RankRLS(), [tmp_path / kind, tmp_path / "empty.txt"]) for kind in kinds]
     assert models[0].coef_.tobytes() == models[1].coef_.tobytes() == fit_parts(RankRLS(), pieces()).coef_.tobytes()
-    text = fit_parts(RankRLS(), [tmp_path / "letor", (np.empty((0, 10)), [], [])], unjudged=-1)
+    text = fit_parts(RankRLS(), Parts([tmp_path / "letor", (np.empty((0, 10)), [], [])], unjudged=-1))
     np.testing.assert_allclose(text.predict(X), models[1].predict(X), atol=1e-3)
 
 

@@ -23,6 +23,7 @@ from corank.deploy.export.describe import Description
 from corank.deploy.export.export import compare_scores, make_export
 from corank.deploy.export.scorers import CalibratedScorer, LinearScorer, SumScorer, TreeScorer
 from corank.deploy.export.target import ExportOptions, above32, floor32
+from corank.deploy.export.targets.elasticsearch import evaluate_plugin
 from corank.deploy.export.targets.json_form import run_node
 from corank.deploy.export.targets.sql import exact_literal, literal
 from corank.errors import InputError
@@ -294,6 +295,37 @@ def test_a_shift_makes_all_scores_positive(model, target, tmp_path):
         make_export(ranker, target, shift="auto")
     with pytest.raises(InputError, match="pass a number, or 'auto'"):
         make_export(ranker, target, shift="most")
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch"])
+def test_a_mixed_average_goes_to_engines_as_two_models(target, tmp_path):
+    """Both scores are positive, and the sum orders rows as the average does; kernels are still refused."""
+    pytest.importorskip("lightgbm")
+    problem = corank.make_ranking(20, 12, random_state=0)
+    average = corank.AutoRanker(deploy=target, random_state=0).fit(problem.X, problem.y, qid=problem.qid)
+    boosted = corank.LambdaRank(scorer="trees", n_steps=5, random_state=0)
+    boosted.fit(problem.X, problem.y, qid=problem.qid)
+    average.members_, average.weights_ = [*average.members_, boosted], np.append(average.weights_, 0.5)
+    average.scales_ = np.append(average.scales_, 2.0)
+    if hasattr(average, "reads_ranks_"):
+        average.reads_ranks_ = np.append(average.reads_ranks_, False)
+    known, export = make_export(average, target, shift="auto", rows=problem.X, name="mixed")
+    bodies = [json.loads(export.files[suffix]) for suffix in ("", ".trees.json")]
+    assert [body["model"]["name"] for body in bodies] == ["mixed_linear", "mixed_trees"]
+    for body in bodies:
+        assert evaluate_plugin(body, known.names, problem.X, missing=True).min() > 0.0
+    found = compare_scores(export, known, known.scorer.score(problem.X), problem.X, Queries.of(problem.qid, 240))
+    assert found.is_exact
+    assert found.changed_orders == 0
+    done = export_model(average, tmp_path / "m.json", target, shift="auto", rows=problem.X, qid=problem.qid)
+    assert [path.name for path in done.paths][1:4] == ["m.features.json", "m.trees.json", "m.query.json"]
+    assert done.verification.largest_difference < 1e-5
+    kernel = corank.RankRLS(kernel="gaussian").fit(problem.X, problem.y, qid=problem.qid)
+    average.members_[-1] = kernel
+    with pytest.raises(InputError, match="deploy="):
+        make_export(average, target)
+    with pytest.raises(InputError, match="Solr takes linear models and trees, but this is a sum"):
+        make_export([boosted, corank.SPD().fit(problem.X, problem.y, qid=problem.qid)], "solr")
 
 
 def test_targets_refuse_what_they_cannot_run(model):

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
-from corank.deploy.export.fusion import export_fusion
+from corank.deploy.export import export_fusion
 from corank.errors import InputError
 from corank.models.fusion import EngineForm, FusionDefinition, Term
 

@@ -7,6 +7,7 @@ most the proven bounds of the two rows, see `corank.deploy.export.target`. The b
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from corank.deploy.export.describe import Description
 from corank.deploy.export.export import TARGETS, compare_scores
 from corank.deploy.export.scorers import CalibratedScorer, KernelScorer, TreeScorer, add
 from corank.deploy.export.target import ExportOptions, to_single
+from corank.deploy.export.targets.elasticsearch import evaluate_plugin
 from corank.errors import InputError
 from helpers.hostile_models import linear, numbers, perceptron, rows, trees
 
@@ -85,6 +87,29 @@ def test_trees_in_search_engines(target, seed):
         total = total + leaves[:, t]
     if export.offset == 0.0:
         np.testing.assert_array_equal(export.evaluate(X), total.astype(np.float64))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch"])
+def test_sums_of_linear_models_and_trees_are_two_rescorers(target, seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 6))
+    forest = trees(rng, d)
+    scorer = add([(0.3, linear(rng, d)), (0.5, forest), (2.0, linear(rng, d)), (0.1, trees(rng, d))])
+    X = rows(rng, N_ROWS, d, forest)
+    export = check(target, scorer, X, shift=None if seed % 3 else float(rng.uniform(0, 100)))
+    bodies = [json.loads(export.files[suffix])["model"] for suffix in ("", ".trees.json")]
+    assert [body["model"]["type"] for body in bodies] == ["model/linear", "model/xgboost+json"]
+    # what the engine does with the written search: the second score is added to the first, in float32
+    rescorers = json.loads(export.files[".query.json"])["rescore"]
+    assert [rescorer["query"]["query_weight"] for rescorer in rescorers] == [0, 1]
+    assert len({rescorer["window_size"] for rescorer in rescorers}) == 1
+    names = tuple(f"x{j}" for j in range(d))
+    first, second = (
+        evaluate_plugin({"model": body}, names, X, missing=target == "opensearch").astype(np.float32) for body in bodies
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.testing.assert_array_equal(export.evaluate(X), (first + second).astype(np.float64))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

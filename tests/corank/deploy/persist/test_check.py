@@ -112,7 +112,7 @@ def state(**values):
         ("PreferenceGP", None, put("process_.mu.0", lambda a: a[:-1]), "every process fits its map"),
         ("PreferenceGP", None, put("rows_.of_row", lambda a: a - 2), "of_row names items"),
         ("CalibratedLabelRanker", None, put("coef_", lambda a: a[:, :2]), "coef_ has the shape"),
-        ("OnlineLabelRanker", None, put("run_.tally", lambda a: a[:1]), "do not have 3 labels"),
+        ("OnlineLabelRanker", None, put("run_.tally", lambda a: a[:1]), "have the labels"),
         ("PDGD", None, state(n_learnt_=10**30), "n_learnt_ is 1000"),
         ("RankingPursuit", "RankingPursuit columns ndarray", put("solutions_.0.terms", lambda a: a - 9), "solutions_"),
         ("RankRLS", "RankRLS path ndarray", put("alpha_path_", lambda a: a[:, :3]), "alpha_path_"),

@@ -7,6 +7,7 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 import corank
+from corank.deploy.persist.check import require_declared
 from corank.errors import InputError
 from corank.models.labels import ForestLabelRanker, LabelPreferences
 
@@ -49,4 +50,4 @@ def test_huge_values_and_forged_trees_are_refused():
         array[0] = change
         setattr(forged, name, array)
         with pytest.raises(InputError, match=name):
-            forged._check_state()
+            require_declared(forged)

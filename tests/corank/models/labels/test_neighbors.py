@@ -12,7 +12,7 @@ import corank
 from corank.errors import InputError
 from corank.models.labels import AutoLabelRanker, LabelPreferences, NeighborLabelRanker, kendall_tau
 from corank.models.labels.auto import member_weights
-from corank.models.labels.neighbors import comparisons, nearest, zero_points
+from corank.models.labels.votes import comparisons, nearest, zero_points
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))

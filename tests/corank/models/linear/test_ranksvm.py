@@ -16,8 +16,8 @@ from sklearn.model_selection import cross_val_score
 from corank.base.kernels import GaussianKernel
 from corank.base.solvers.penalty import default_alpha
 from corank.core.rows.access import ScaledRows
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
+from corank.data.splits import QueryKFold
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear import RankSVM
@@ -118,7 +118,7 @@ def test_a_linear_kernel_by_either_road_is_one_model(alpha):
 def test_a_basis_needs_a_kernel():
     with pytest.raises(InputError, match="n_basis is 5, but a linear kernel has no basis"):
         RankSVM(n_basis=5).fit(X, Y, qid=QID)
-    with pytest.raises(InputError, match=r"basis is \[1, 2\], but a linear kernel has no basis"):
+    with pytest.raises(InputError, match=r"basis is \[1, 2\]"):
         RankSVM(basis=[1, 2]).fit(X, Y, qid=QID)
     with pytest.raises(InputError, match="choose one of random, kmeans"):
         RankSVM(0.1, KERNEL, basis="best").fit(X, Y, qid=QID)
@@ -140,7 +140,7 @@ def test_a_precomputed_kernel_is_split_by_scikit_learn():
         by_rows = cross_val_score(RankSVM(0.1, KERNEL, scale=False), X, Y, **how)
         by_similarities = cross_val_score(RankSVM(0.1, "precomputed"), K, Y, **how)
     np.testing.assert_allclose(by_rows, by_similarities)
-    with pytest.raises(InputError, match="needs the Gram matrix of the training rows, but X has shape"):
+    with pytest.raises(InputError, match="needs the Gram matrix of the training rows"):
         RankSVM(0.1, "precomputed").fit(K[:, :9], Y, qid=QID)
 
 

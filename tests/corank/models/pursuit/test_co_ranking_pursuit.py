@@ -14,9 +14,8 @@ from corank.base.kernels import GaussianKernel, PrecomputedKernel
 from corank.base.kernels.views import View
 from corank.base.pairs import Laplacian
 from corank.data.queries import Queries
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
-from corank.data.splits import mask_scores
+from corank.data.splits import QueryKFold, mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models import pursuit
@@ -193,7 +192,7 @@ def test_a_precomputed_kernel_is_split_by_scikit_learn():
         by_one = cross_val_score(CoRankingPursuit(4, [KERNELS[0]]), X, PROBLEM.y, **how)
     np.testing.assert_allclose(by_rows, by_similarities)
     np.testing.assert_allclose(by_one, by_views)
-    with pytest.raises(InputError, match="needs the Gram matrix of the training rows, but X has shape"):
+    with pytest.raises(InputError, match="needs the Gram matrix of the training rows"):
         CoRankingPursuit(4, 2, "precomputed", **deal).fit(K[:, :9], Y, qid=QID)
 
 
@@ -229,7 +228,7 @@ def test_parameters_that_do_not_fit_each_other(parameters, sentence):
 
 
 def test_similarities_have_no_columns_to_split():
-    with pytest.raises(InputError, match="has no columns to split into views; set split='dictionary'"):
+    with pytest.raises(InputError, match="has no columns to split into views"):
         CoRankingPursuit(3, 2, "precomputed").fit(KERNELS[0](X), Y, qid=QID)
 
 

@@ -86,9 +86,7 @@ def test_mistakes_get_one_sentence(params, qid, sentence):
 def test_a_summary_holds_no_rows_to_leave_out():
     model = CoRankRLS(2, random_state=0)
     summary = model.pair_sums(X, Y, qid=QID)
-    with pytest.raises(
-        InputError, match="couplings need rows to leave out, which a summary does not hold; pass coupling"
-    ):
+    with pytest.raises(InputError, match="couplings need rows to leave out"):
         model.set_params(couplings=[0.1]).fit_pair_sums(summary)
 
 

@@ -14,8 +14,8 @@ import corank
 from corank.base.kernels import GaussianKernel
 from corank.base.pairs import Moments
 from corank.data.io.stores import open_store, write_store
-from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
+from corank.data.splits import QueryKFold
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError, UsageWarning
 from corank.models.rls import CoRankRLS, RankRLS, rankrls
@@ -166,7 +166,7 @@ def test_mistakes_get_one_sentence(params, given, sentence):
 
 
 def test_three_rows_leave_no_pair_to_learn_from():
-    with pytest.raises(InputError, match="the one query has 3 rows, but leaving out rows needs four"):
+    with pytest.raises(InputError, match="the one query has 3 rows"):
         RankRLS(alphas=[1.0]).fit(X[:3], [0, 1, 2])
 
 
@@ -178,7 +178,7 @@ def test_parameters_of_the_wrong_kind_are_refused(params):
 
 
 def test_a_dense_system_has_no_summary_and_a_summary_no_path():
-    with pytest.raises(InputError, match="the dense system is not a sum over queries; set n_basis"):
+    with pytest.raises(InputError, match="the dense system is not a sum over queries"):
         RankRLS(kernel=GAUSSIAN).pair_sums(X, Y, qid=QID)
     with pytest.raises(InputError, match="which a summary does not hold; pass alpha"):
         RankRLS(alphas=[1.0]).fit_pair_sums(RankRLS().pair_sums(X, Y, qid=QID))
@@ -202,17 +202,17 @@ def test_summaries_of_other_shapes_get_one_sentence():
     summary = RankRLS().pair_sums(X, Y, qid=QID)
     with pytest.raises(InputError, match="X has 3 columns, but the summary has 8"):
         RankRLS().pair_sums(X[:, :3], Y, qid=QID, like=summary)
-    with pytest.raises(InputError, match="the summary has 2 views, but one is expected; use CoRankRLS"):
+    with pytest.raises(InputError, match="the summary has 2 views"):
         RankRLS().fit_pair_sums(CoRankRLS(2).pair_sums(X, Y, qid=QID))
-    with pytest.raises(InputError, match="sum another part first, and pass its summary as like"):
+    with pytest.raises(InputError, match="sum another part first"):
         RankRLS(n_basis=3).pair_sums(X, np.full(len(X), np.nan), qid=QID)
 
 
 def test_a_summary_is_solved_for_what_it_was_summed_for():
     summary = RankRLS(ties=True).pair_sums(X, Y, qid=QID)
-    with pytest.raises(InputError, match="the summary has ties=True, but the model has False; use one value"):
+    with pytest.raises(InputError, match="the summary has ties=True"):
         RankRLS().fit_pair_sums(summary)
-    with pytest.raises(InputError, match="the summary has query_weight='pairs', but the model has 'rows'"):
+    with pytest.raises(InputError, match="the summary has query_weight='pairs'"):
         RankRLS(ties=True, query_weight="rows").fit_pair_sums(summary)
 
 
@@ -231,7 +231,7 @@ def test_many_rows_have_random_basis_rows_by_default(monkeypatch):
     monkeypatch.setattr(rankrls, "_MANY_ROWS", 40)
     monkeypatch.setattr(rankrls, "_AUTO_BASIS", 15)
     n = len(Y)
-    with pytest.warns(UsageWarning, match="rows are approximated by 15 basis rows .* set n_basis"):
+    with pytest.warns(UsageWarning, match="rows are approximated by 15 basis rows"):
         model = RankRLS(kernel=GAUSSIAN, random_state=0).fit(X, Y, qid=QID)
     same = RankRLS(kernel=GAUSSIAN, n_basis=15, random_state=0).fit(X, Y, qid=QID)
     np.testing.assert_array_equal(model.predict(X), same.predict(X))

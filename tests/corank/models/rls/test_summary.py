@@ -68,7 +68,7 @@ def test_a_saved_summary_is_the_same(tmp_path, rows):
 
 def test_what_is_no_summary_is_refused(tmp_path):
     summary = RankRLS(kernel=lambda A, B: A @ B.T, n_basis=3, scale=False, random_state=0).pair_sums(X, Y, qid=QID)
-    with pytest.raises(InputError, match="function is a function, which cannot be saved"):
+    with pytest.raises(InputError, match="function is a function"):
         corank.save(summary, tmp_path / "function.summary")
     corank.save(part(QID >= 0), tmp_path / "whole.summary")
     text = (tmp_path / "whole.summary").read_bytes()
@@ -81,7 +81,7 @@ def test_summaries_that_do_not_belong_together_are_refused():
     other = (on_basis(np.arange(1, 72, 9)), MAPS[1])
     with pytest.raises(InputError, match="different views or basis rows"):
         part(QID < 6) + part(QID >= 6, other)
-    with pytest.raises(InputError, match="query_weight='pairs' and query_weight='rows'; sum parts by models"):
+    with pytest.raises(InputError, match="query_weight='pairs' and query_weight='rows'"):
         part(QID < 6) + part(QID >= 6, query_weight="rows")
     with pytest.raises(InputError, match="ties=False and ties=True"):
         part(QID < 6) + part(QID >= 6, ties=True)
@@ -94,7 +94,7 @@ def test_summaries_that_do_not_belong_together_are_refused():
         for half in (QID < 6, QID >= 6)
     ]
     for one in scaled[1:3]:
-        with pytest.raises(InputError, match="scale columns differently; pass the first as like"):
+        with pytest.raises(InputError, match="scale columns differently"):
             scaled[0] + one
 
 
@@ -134,7 +134,7 @@ def test_names_of_columns_are_remembered(tmp_path):
     np.testing.assert_allclose(fitted.predict(frame), whole.predict(made.X))
     by_parts = pair_sums([(frame[some], made.y[some], made.qid[some]) for some in (first, second)], model)
     assert by_parts.names == tuple("abcd")
-    with pytest.raises(InputError, match="these summaries have 'a' and 'd' as column 0; sum parts"):
+    with pytest.raises(InputError, match="these summaries have 'a' and 'd' as column 0"):
         parts[0] + model.pair_sums(frame[second][[*"dcba"]], made.y[second], qid=made.qid[second])
     # a part without names takes those of the others
     unnamed = model.pair_sums(made.X[second], made.y[second], qid=made.qid[second])

@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from corank.cli import app
 from corank.errors import InputError
 from corank_lab.cli.screening.actions import summary
+from corank_lab.cli.screening.session import open_project
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
-from corank_lab.screening import RecallEstimate, ScreeningProgress
+from corank_lab.screening import ScreeningProgress
 from helpers.records import collection
 from helpers.terminal import OnTerminal
 
@@ -69,6 +70,23 @@ def test_a_complete_screening_by_keys(works):
     assert [row["included_bob"] for row in rows.values()].count("1") == 1
 
 
+def test_prior_knowledge_is_kept_with_the_project(judged, tmp_path):
+    rows = [(one, f"{0.9 if one in RELEVANT else 0.1}") for one in RECORDS.ids]
+    works = tmp_path / "works.csv"
+    write_records(works, RECORDS, np.full(len(RECORDS), np.nan), {"llm": [p for _, p in rows]})
+    first = shown(types(works, "r\nq\n", "--probability", "llm", "--prior", judged))
+    assert set(first) <= RELEVANT
+    assert set(shown(types(works, "r\nr\nq\n"))) <= RELEVANT  # a later session need not be told again
+    with SqliteDatabase(tmp_path / "corank.db") as store:
+        (project,) = store.projects()
+        assert project.settings["probability"] == "llm"
+        assert project.settings["prior"].startswith("judged.csv: 60 judged records, 10 relevant (")
+        assert open_project(store, [works], {}, ([], "")).endswith("/judge")
+        assert store.projects()[0].settings["probability"] == ""
+    with pytest.raises(InputError, match="no column 'lmm'"):
+        types(works, "q\n", "--probability", "lmm")
+
+
 def test_records_on_which_judges_disagree_are_left_empty(works):
     first = sorted(RELEVANT)[:1]
     record = shown(types(works, "r\n", "--known", first[0]))[0]
@@ -89,10 +107,10 @@ def test_messages_for_no_answer_to_undo_and_all_records_read(works):
 
 
 def test_the_advice_to_stop_is_part_of_the_summary():
-    estimate = RecallEstimate(0.97, 0.91, 1.0, 1.25, 0.96)
-    progress = ScreeningProgress(100, 40, 10, estimate, True, 0, "rule", advised_since=38, advice="Stop: p = .01.")
+    counts = {"n": 100, "read": 40, "found": 10}
+    progress = ScreeningProgress(may_stop=True, evidence="rule", advised_since=38, advice="Stop: p = .01.", **counts)
     assert summary(progress) == "found 10 relevant, read 40 of 100. Stop: p = .01."
-    assert summary(ScreeningProgress(100, 40, 10, estimate, False, 0)) == "found 10 relevant, read 40 of 100."
+    assert summary(ScreeningProgress(**counts)) == "found 10 relevant, read 40 of 100."
 
 
 def test_a_replay_prints_its_measures_and_writes_them(judged):

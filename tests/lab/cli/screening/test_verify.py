@@ -45,11 +45,11 @@ def test_a_certificate_is_written_and_verified(tmp_path):
         "--keep-duplicates",
     )
     assert code == 0
-    assert said.startswith("Tested under the assumption below: 50 % recall. The rule 'hypergeometric' advises")
+    assert said.startswith("Estimated, not proved: at least 50 % of the relevant records are found. The rule 'hyper")
     assert (tmp_path / "certificate.html").read_text().startswith("<!doctype html>")
     code, said, _ = run("screen", "verify", target, path)
     assert code == 0
-    assert "Confirmed. Tested" in said
+    assert "the same result. Estimated, not proved" in said
     code, said, _ = run("screen", "verify", target, path, "--json")
     *_, assumed, not_proved = json.loads(said)["confirmed"]
     assert assumed.startswith("Assumed: ")

@@ -76,7 +76,7 @@ def test_a_proof_states_the_exact_bound_and_is_confirmed(sampled):
     assert reading["read"] == reading["ranked"] + reading["known_beforehand"] + len(sample["ids"])
     assert reading["unread"] > 0
     lines = verify(certificate_bytes(certificate), [path])
-    assert lines[-3].startswith("Confirmed. Proved at 95 % confidence: at least ")
+    assert lines[-3].startswith("Computed anew, with the same result. Proved at 95 % confidence: at least ")
     assert lines[-2] == "Assumed: Every answer is right, and the sample is drawn at random."
 
 
@@ -99,7 +99,7 @@ def test_later_answers_do_not_change_what_was_certified(tmp_path):
     assert "The rule 'hypergeometric' does not advise to stop: p = " in verify(content, [path])[-3]
 
 
-@pytest.mark.parametrize(("rule", "verb"), [("agree", "Estimated, not proved"), ("hypergeometric", "Tested under")])
+@pytest.mark.parametrize(("rule", "verb"), [("agree", "Estimated, not proved"), ("betting", "Tested under")])
 def test_rules_without_a_sample_prove_nothing(tmp_path, rule, verb):
     path, truth = write_works(tmp_path)
     screen(path, truth, rule)
@@ -109,8 +109,19 @@ def test_rules_without_a_sample_prove_nothing(tmp_path, rule, verb):
     assert certificate["result"]["reached"]
     statement = certificate["result"]["statement"]
     assert statement.startswith(verb)
-    assert f"80 % recall. The rule '{rule}' advises to stop since record " in statement
+    assert f"at least 80 % of the relevant records are found. The rule '{rule}' advises to stop since" in statement
     assert verify(certificate_bytes(certificate), [path])[-2] == f"Assumed: {certificate['rule']['assumes']}"
+
+
+def test_a_certificate_without_advice_states_nothing_about_the_recall(tmp_path):
+    path, truth = write_works(tmp_path)
+    screen(path, truth, "betting", 30)
+    result = certify(path, "betting")["result"]
+    assert (result["reached"], result["evidence"]) == (False, "none")
+    assert result["statement"].startswith("Nothing is stated about the recall. The rule 'betting' does not advise")
+    assert certify(path, "sample")["result"]["statement"] == (
+        "No proof: no random sample was read as far as its first test."
+    )
 
 
 def test_a_complete_reading_is_a_proof(tmp_path):
@@ -121,6 +132,7 @@ def test_a_complete_reading_is_a_proof(tmp_path):
             session.answer(record, truth[f"W{record}"])
     result = certify(path, "consecutive")["result"]
     assert (result["reached"], result["evidence"], result["bound"]) == (True, "proved", 1.0)
+    assert result["assumes"] == "Every answer is right."  # not what the rule assumes
 
 
 def test_a_changed_byte_of_the_records_is_found(sampled, tmp_path):

@@ -79,7 +79,7 @@ def test_export_of_all_records_with_columns(tmp_path):
     groups = SomeGroups(6, ((0, 4),))
     settled = settle({"ann": ann, "bob": bob})
     counts = export_screening(tmp_path / "a.csv", some_records(6), settled, groups=groups, all_copies=True)
-    assert (counts.n_records, counts.n_included, counts.n_excluded, counts.n_conflicts, counts.n_unread) == (
+    assert (counts.n_records, counts.n_relevant, counts.n_not, counts.n_disagreed, counts.n_unread) == (
         6,
         2,
         1,
@@ -110,7 +110,7 @@ def test_each_work_is_written_once(only, titles, tmp_path):
     groups = SomeGroups(6, ((0, 4),))
     counts = export_screening(tmp_path / "a.csv", some_records(6), settled, groups=groups, only=only)
     assert read_records(tmp_path / "a.csv").titles == [f"Title {at}" for at in titles]
-    assert (counts.n_included, counts.n_excluded, counts.n_unread, counts.n_duplicates) == (2, 1, 1, 2)
+    assert (counts.n_relevant, counts.n_not, counts.n_unread, counts.n_duplicates) == (2, 1, 1, 2)
 
 
 @pytest.mark.parametrize(

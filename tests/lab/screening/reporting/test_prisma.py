@@ -79,13 +79,6 @@ def test_numbers_that_do_not_add_up_are_refused():
         PrismaCounts((("a", 4),), 0, 0, (("x", 3),), 2, -1)
 
 
-def test_sources_have_names_of_databases():
-    details = [RecordDetails(source=name) for name in ("p1.nbib", "p2.nbib", "e.ris")]
-    records = Records(["1", "2", "3"], ["t"] * 3, [""] * 3, details=details)
-    names = {"p1.nbib": "PubMed", "p2.nbib": "PubMed", "e.ris": "Embase"}
-    assert prisma_counts(records, {}, sources=names).identified == (("PubMed", 2), ("Embase", 1))
-
-
 def test_unread_records_are_named_with_the_rule():
     table = COUNTS.table().markdown()
     assert "Records not screened: stopped by the rule 'decline' | 48 |" in table
@@ -103,7 +96,7 @@ def test_text_is_escaped_and_described():
     assert "\x1b" not in svg
     root = ElementTree.fromstring(svg)
     assert "<script>alert(1)</script>" in root.find(f"{SVG}title").text
-    assert root.find(f"{SVG}desc").text.startswith("3 records were identified")
+    assert root.find(f"{SVG}desc").text.endswith("Records included, to be sought for full text: 1.")
     assert {element.tag.removeprefix(SVG) for element in root.iter()} == {
         "svg", "title", "desc", "style", "rect", "text", "path", "polygon",
     }  # fmt: skip

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 from corank_lab.records.records import Records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
-from corank_lab.screening.stopping import make_forecast, stopping_rule
-from corank_lab.screening.stopping.forecast import Forecaster
+from corank_lab.screening.stopping import Forecaster, stopping_rule
 from corank_lab.screening.stopping.urns import (
     RandomSample,
     SamplePlan,
@@ -21,6 +21,10 @@ from corank_lab.screening.stopping.urns import (
 )
 
 EARLY = list(range(1, 81, 2))
+
+
+def make_forecast(rule, finds, read, known=0):
+    return Forecaster(rule).forecast(finds, read, known)
 
 
 def test_numbers_are_those_of_a_search_record_by_record():
@@ -124,8 +128,17 @@ def test_a_sample_says_what_it_proves_and_never_all_with_records_unread():
     assert 0.5 <= bound < 1
     proof, elusion = sample.lines()
     assert proof == f"Proved at 95 % confidence: at least {percent(bound)} of the relevant records are found."
-    assert f"Elusion: 0 of {first} random unread records are relevant; at 95 % confidence at most " in elusion
-    assert sample.plan.most([False] * first) == round(12 / bound) - 12
+    assert elusion.startswith(
+        f"Elusion: 0 of {first} random unread records are relevant (0 %). At 95 % confidence, at "
+    )
+    # the exact bound at the error of the first test, by enumeration: none of K is drawn with a larger probability
+    most = max(
+        k for k in range(48 - first + 1)
+        if math.comb(48 - k, first) / math.comb(48, first) > sample.plan.error(0)
+    )  # fmt: skip
+    assert f"at most {most} of the 48 records that were unread before the sample" in elusion
+    assert elusion.endswith(f"so at most {most} of the {48 - first} that are unread now.")
+    assert sample.plan.most([False] * first) == most == round(12 / bound) - 12
 
 
 @pytest.mark.parametrize(("n", "size", "finds"), [(60, 20, 3), (60, 60, 7), (40, 10, 0)])
@@ -140,4 +153,9 @@ def test_richness_is_the_exact_interval_of_an_enumeration(n, size, finds):
         return min(sum(chance(k, x) for x in below), sum(chance(k, x) for x in above)) > 0.025
 
     possible = [k for k in range(finds, n - size + finds + 1) if is_possible(k)]
-    assert richness_sentence(n, size, finds).endswith(f"{possible[0]} to {possible[-1]} of {n} records.")
+    low, high = possible[0], possible[-1]
+    sentence = richness_sentence(n, size, finds)
+    assert f"At 95 % confidence, {low} to {high} of all {n} records are: " in sentence
+    shares = [float(share) for share in re.findall(r"([\d.]+) %", sentence.rpartition(": ")[2])]
+    assert shares[0] / 100 <= low / n < shares[0] / 100 + 0.001  # rounded outwards
+    assert shares[1] / 100 - 0.001 < high / n <= shares[1] / 100

@@ -1,15 +1,24 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank_lab.screening.stopping.rates import NODES, SHAPES, SLOPES, WIDE, RateModel
-from corank_lab.screening.stopping.rules import REMOVED_RULES, STOPPING_RULES, read_confidence, stopping_rule
-from corank_lab.screening.stopping.urns import draw_order, missing_allowed, p_by_betting, p_of_missing
+from corank_lab.screening.stopping.rates import DOUBT, NODES, SHAPES, SLOPES, WIDE, RateModel
+from corank_lab.screening.stopping.rules import (
+    DEFAULT_CONFIDENCE,
+    REMOVED_RULES,
+    STOPPING_RULES,
+    TRADE,
+    read_confidence,
+    stopping_rule,
+)
+from corank_lab.screening.stopping.urns import draw_order, missing_allowed, p_by_betting, p_of_missing, percent
 
 
 def test_few_finds_give_no_estimate_and_a_complete_reading_is_certain():
@@ -17,7 +26,7 @@ def test_few_finds_give_no_estimate_and_a_complete_reading_is_certain():
     assert rule.estimate([1, 2, 3, 4], 50, 1) is None
     assert not rule.advises([1, 2, 3, 4], 50, 1)
     done = rule.estimate([1, 2, 3, 4, 5], 100, 1)
-    assert (done.recall, done.low, done.high, done.probability, done.expected) == (1, 1, 1, 1, 0)
+    assert (done.recall, done.low, done.high, done.probability) == (1, 1, 1, 1)
     assert rule.advises([], 100, 0)
 
 
@@ -65,7 +74,7 @@ def test_a_replayed_rule_counts_what_was_read_and_known():
         assert known == 16
     reads = [
         stopping_rule(name, 400).replay(found, np.random.default_rng(0))[0]
-        for name in ("consecutive", "agree", "hypergeometric", "betting")
+        for name in ("consecutive", "hypergeometric", "agree", "betting")
     ]
     assert reads == sorted(reads)
 
@@ -105,7 +114,7 @@ def test_the_model_is_the_posterior_summed_term_by_term():
     for level, recall in ((0.5, estimate.recall), (0.975, estimate.low), (0.025, estimate.high)):
         k = next((k for k, value in enumerate(cumulated) if value >= level), n - read)
         if level == 0.975:  # the bets may widen the interval
-            k = max(k, next(k for k in range(21) if p_of_missing(finds, read, n, k + 1) <= 0.25))
+            k = max(k, next(k for k in range(21) if p_of_missing(finds, read, n, k + 1) <= DOUBT))
         assert recall == pytest.approx(6 / (6 + k))
     # the sum over finds is extended, not made anew
     later = [*finds, 12]
@@ -160,15 +169,33 @@ def test_the_default_shares_its_error_between_model_and_test(confidence):
     assert reached[-1]
 
 
-def test_the_default_keeps_its_error_where_its_model_is_wrong():
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_default_keeps_its_error_where_its_model_is_wrong(confidence):
     """Random orders of 20 relevant records, which no curve can foretell: the test alone must hold."""
     rng, wrong = np.random.default_rng(3), 0
     for _ in range(60):
         found = np.zeros(200, dtype=bool)
         found[rng.choice(200, 20, replace=False)] = True
-        read = stopping_rule("agree", 200).stops_at(found)
+        read = stopping_rule("agree", 200, confidence=confidence).stops_at(found)
         wrong += (1 + found[:read].sum()) / 21 < 0.95
-    assert wrong / 60 <= 0.2
+    assert wrong / 60 <= 1 - confidence
+
+
+def test_what_the_default_says_of_itself_was_measured():
+    """The figures beside the choice of the error are those of the stored experiment."""
+    results = json.loads(Path(__file__).parents[4].joinpath("experiments/results/screening-stopping.json").read_text())
+    (table,) = [table for table in results["report"]["tables"] if table["title"] == "Confidence against reading"]
+    places = [table["columns"].index(name) for name in ("confidence", "read", "worst group", "worst review")]
+    measured = [tuple(row[place] for place in places) for row in table["rows"]]
+    assert measured == [pytest.approx(level, abs=5.1e-4) for level in TRADE]
+    default = next(level for level in TRADE if level.confidence == DEFAULT_CONFIDENCE)
+    assert default.worst_group >= DEFAULT_CONFIDENCE  # who says nothing gets a statement that held in every group
+    record = stopping_rule("agree", 100).record
+    assert "Measured: " in record
+    assert percent(default.worst_group) in record
+    assert percent(default.worst_review) in record
+    assert stopping_rule("agree", 100, confidence=0.7).record == "Accepted error: 30 in 100, over many screenings."
+    assert "Measured with 1 in 10: " in stopping_rule("agree", 100, confidence=0.92).record
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from dataclasses import fields
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,6 @@ from numpy.typing import NDArray
 from corank.deploy.export.describe import Description
 from corank.deploy.export.scorers import (
     CalibratedScorer,
-    KernelScorer,
-    LinearScorer,
     PerceptronScorer,
     Scorer,
     SumScorer,
@@ -69,33 +68,23 @@ def json_form(described: Description, shift: float = 0.0) -> dict[str, Any]:
 
 def scorer_form(scorer: Scorer) -> dict[str, Any]:
     """Return a scorer as an object of lists and numbers, whose `type` names its kind."""
-    if isinstance(scorer, LinearScorer):
-        return {"type": "linear", "weights": scorer.weights.tolist(), "intercept": scorer.intercept}
+    form = {"type": scorer.kind[0]} | {field.name: _listed(getattr(scorer, field.name)) for field in fields(scorer)}
     if isinstance(scorer, TreeScorer):
-        return {"type": "trees", "trees": _tree_forms(scorer), "intercept": scorer.intercept}
-    if isinstance(scorer, PerceptronScorer):
-        layers = [
-            {"weights": W.T.tolist(), "bias": b.tolist()} for W, b in zip(scorer.weights, scorer.biases, strict=True)
-        ]
-        return {
-            "type": "perceptron", "scale": scorer.scale.tolist(), "shift": scorer.shift.tolist(), "layers": layers,
-        }  # fmt: skip
-    if isinstance(scorer, KernelScorer):
-        return {
-            "type": "kernel", "kernel": scorer.kernel, "gamma": scorer.gamma, "degree": scorer.degree,
-            "coef0": scorer.coef0, "columns": scorer.columns.tolist(), "scale": scorer.scale.tolist(),
-            "shift": scorer.shift.tolist(), "rows": scorer.rows.tolist(),
-            "coefficients": scorer.coefficients.tolist(), "intercept": scorer.intercept,
-        }  # fmt: skip
-    if isinstance(scorer, SumScorer):
-        parts = [{"weight": weight, "scorer": scorer_form(part)} for weight, part in scorer.parts]
-        return {"type": "sum", "parts": parts, "intercept": scorer.intercept}
-    assert isinstance(scorer, CalibratedScorer)
-    if scorer.knots is not None and scorer.levels is not None:
-        curve: dict[str, Any] = {"knots": scorer.knots.tolist(), "levels": scorer.levels.tolist()}
-    else:
-        curve = {"slope": scorer.slope, "offset": scorer.offset, "low": scorer.low, "high": scorer.high}
-    return {"type": "calibrated", "scorer": scorer_form(scorer.inner), **curve}
+        form["trees"] = _tree_forms(scorer)
+    elif isinstance(scorer, PerceptronScorer):
+        layers = zip(form.pop("weights"), form.pop("biases"), strict=True)
+        form["layers"] = [{"weights": W.T.tolist(), "bias": b.tolist()} for W, b in layers]
+    elif isinstance(scorer, SumScorer):
+        form["parts"] = [{"weight": weight, "scorer": scorer_form(part)} for weight, part in scorer.parts]
+    elif isinstance(scorer, CalibratedScorer):
+        unused = ("knots", "levels") if scorer.knots is None else ("slope", "offset", "low", "high")
+        form = {name: value for name, value in form.items() if name not in unused}
+        form["scorer"] = scorer_form(form.pop("inner"))
+    return form
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _tree_forms(scorer: TreeScorer) -> list[dict[str, list[Any]]]:

@@ -9,6 +9,7 @@ the side that LightGBM gives them.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -236,35 +237,25 @@ class _Graph:
             return self._times(rows, np.zeros((trees.n_features, 1)))
         thresholds = floor32(trees.thresholds).astype(np.float64) if self.single else trees.thresholds
         left = missing_goes_left(trees.flags, trees.thresholds)
-        result: dict[str, list[Any]] = {
-            key: [] for key in ("tree", "node", "feature", "mode", "value", "yes", "no", "missing", "at", "leaf", "of")
-        }
-        for t in range(trees.n_trees):
-            begin, n = int(trees.starts[t]), int(trees.starts[t + 1] - trees.starts[t])
-            for k in range(2 * n + 1):  # the nodes, then the leaves
-                inner = k < n
-                children = trees.children[begin + k].tolist() if inner else (0, 0)
-                # leaf −k − 1 follows the nodes
-                places = [child if child >= 0 else n - child - 1 for child in children]
-                for key, value in (
-                    ("tree", t), ("node", k), ("feature", int(trees.features[begin + k]) if inner else 0),
-                    ("mode", "BRANCH_LEQ" if inner else "LEAF"), ("value", thresholds[begin + k] if inner else 0.0),
-                    ("yes", places[0] if inner else 0), ("no", places[1] if inner else 0),
-                    ("missing", int(left[begin + k]) if inner else 0),
-                ):  # fmt: skip
-                    result[key].append(value)
-                if not inner:
-                    result["at"].append(k)
-                    result["of"].append(t)
-                    result["leaf"].append(float(trees.values[begin + t + k - n]))
+        nodes: dict[str, list[Any]] = {name: [] for name in ("feature", "value", "yes", "no", "missing", "mode")}
+        tree_of, leaf_of = [], []  # (tree, number) of nodes and leaves: leaf −k − 1 follows the nodes of its tree
+        for t, (begin, end) in enumerate(pairwise(trees.starts.tolist())):
+            n, own, children = end - begin, slice(begin, end), trees.children[begin:end]
+            places = np.where(children >= 0, children, n - children - 1)
+            columns = (trees.features[own], thresholds[own], places[:, 0], places[:, 1], left[own].astype(int))
+            for name, values in zip(nodes, columns, strict=False):
+                nodes[name] += [*values.tolist(), *[0] * (n + 1)]
+            nodes["mode"] += ["BRANCH_LEQ"] * n + ["LEAF"] * (n + 1)
+            tree_of += [(t, k) for k in range(2 * n + 1)]
+            leaf_of += [(t, k) for k in range(n, 2 * n + 1)]
         double, from_array = np.float64, self.onnx.numpy_helper.from_array
         total = self.node(
             "TreeEnsembleRegressor", [rows], domain="ai.onnx.ml", n_targets=1, aggregate_function="SUM",
-            post_transform="NONE", nodes_treeids=result["tree"], nodes_nodeids=result["node"],
-            nodes_featureids=result["feature"], nodes_modes=result["mode"], nodes_truenodeids=result["yes"],
-            nodes_falsenodeids=result["no"], nodes_missing_value_tracks_true=result["missing"],
-            nodes_values_as_tensor=from_array(np.array(result["value"], dtype=double), "thresholds"),
-            target_treeids=result["of"], target_nodeids=result["at"], target_ids=[0] * len(result["of"]),
-            target_weights_as_tensor=from_array(np.array(result["leaf"], dtype=double), "leaves"),
+            post_transform="NONE", nodes_treeids=[t for t, _ in tree_of], nodes_nodeids=[k for _, k in tree_of],
+            nodes_featureids=nodes["feature"], nodes_modes=nodes["mode"], nodes_truenodeids=nodes["yes"],
+            nodes_falsenodeids=nodes["no"], nodes_missing_value_tracks_true=nodes["missing"],
+            nodes_values_as_tensor=from_array(np.array(nodes["value"], dtype=double), "thresholds"),
+            target_treeids=[t for t, _ in leaf_of], target_nodeids=[k for _, k in leaf_of],
+            target_ids=[0] * len(leaf_of), target_weights_as_tensor=from_array(trees.values.astype(double), "leaves"),
         )  # fmt: skip
         return self.node("Cast", [total], to=self.onnx.TensorProto.DOUBLE)

@@ -24,6 +24,7 @@ from corank.deploy.export.target import (
     ExportOptions,
     as_json,
     floor32,
+    linear_weights,
     refuse,
     require_no_constant,
     single_bound,
@@ -54,11 +55,8 @@ def write_solr(described: Description, options: ExportOptions) -> Export:
     shift, remarks = 0.0 if options.shift is None else float(options.shift), []
     require_no_constant(names)
     if isinstance(scorer, LinearScorer):
-        kind, features, offset = "LinearModel", [{"name": name} for name in names], shift - scorer.intercept
-        weights = {name: float(single_text(weight)) for name, weight in zip(names, scorer.weights, strict=True)}
-        if shift:
-            features.append({"name": CONSTANT})
-            weights[CONSTANT] = float(single_text(shift))
+        weights, offset = linear_weights(scorer, names, shift), shift - scorer.intercept
+        kind, features = "LinearModel", [{"name": name} for name in weights]
         params: dict[str, Any] = {"weights": weights}
         if scorer.intercept:
             remarks.append(f"the intercept {scorer.intercept:.6g} is left out: Solr's LinearModel has none.")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from corank.data.durable import text as texts
 from corank.data.io import letor_pieces as pieces
-from corank.data.io import text as texts
 from corank.data.io.letor_reader import read_letor
-from corank.data.io.letor_writer import write_letor
+from corank.data.io.write import write_letor
 from corank.errors import InputError
 
 
@@ -285,7 +285,7 @@ def test_comments_of_a_small_file_outlive_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["1 1:1 # two\n" * 1000, "1 1:1 # one\n" * 999, "1 1:1 # one\n" * 1001, ""])
 def test_comments_of_a_large_file_that_was_overwritten_are_refused(tmp_path: Path, monkeypatch, content: str) -> None:
-    monkeypatch.setattr(texts, "HELD", 100)
+    monkeypatch.setattr(texts, "MAX_HELD_BYTES", 100)
     path = tmp_path / "a.txt"
     path.write_text("1 1:1 # one\n" * 1000)
     os.utime(path, ns=(0, 0))  # as if it were written long ago
@@ -298,7 +298,7 @@ def test_comments_of_a_large_file_that_was_overwritten_are_refused(tmp_path: Pat
 
 
 def test_comments_of_a_large_file_survive_another_in_its_place(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(texts, "HELD", 100)
+    monkeypatch.setattr(texts, "MAX_HELD_BYTES", 100)
     path = tmp_path / "a.txt"
     path.write_text("1 1:1 # one\n" * 1000)
     file = read_letor(path)

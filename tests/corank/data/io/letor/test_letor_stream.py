@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.data.io import letor_stream
-from corank.data.io.letor_reader import read_letor
-from corank.data.io.letor_stream import Scattered, stream_letor, whole_queries
+from corank.data.io import letor_reader
+from corank.data.io.letor_reader import Scattered, read_letor, stream_letor, whole_queries
 from corank.errors import InputError
 
 
 @pytest.fixture(params=[1, 40, 1000])
 def _piece(request, monkeypatch):
-    monkeypatch.setattr(letor_stream, "PIECE", request.param)
+    monkeypatch.setattr(letor_reader, "BLOCK", request.param)
 
 
 def dense(X):

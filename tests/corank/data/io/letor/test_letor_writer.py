@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from corank.data.io.letor_writer import write_letor
+from corank.data.io.write import write_letor
 from corank.errors import InputError
 
 

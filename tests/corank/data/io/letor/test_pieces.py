@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corank.data.durable.text import open_text
 from corank.data.io.letor_pieces import Pieces, cut_lines
-from corank.data.io.text import open_text
 from corank.errors import InputError
 
 lines = st.lists(st.sampled_from([b"", b"1 1:2", b"0 qid:1 3:4 # c", b"x" * 30]), min_size=1, max_size=12)
@@ -53,7 +53,7 @@ def test_words_are_read_at_positions_of_rows(tmp_path: Path, monkeypatch) -> Non
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("corank.data.io.text.LONGEST_LINE", 1 << 21)
+    monkeypatch.setattr("corank.data.durable.text.MAX_LINE_BYTES", 1 << 21)
     (tmp_path / "a").write_bytes(b" 1" * (1 << 22))
     with pytest.raises(InputError, match="a has a line of more than 2,097,152 bytes"):
         Pieces.of([open_text(tmp_path / "a")])

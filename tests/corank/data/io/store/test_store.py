@@ -12,8 +12,8 @@ from scipy import sparse
 
 import corank
 from corank.data.io.letor_reader import read_letor
-from corank.data.io.letor_writer import write_letor
 from corank.data.io.stores import open_store, store_letor, write_store
+from corank.data.io.write import write_letor
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 

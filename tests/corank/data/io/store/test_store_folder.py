@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corank.data.io.store_header import StoreFolder, digest, is_store, store_folder
+from corank.data.io.stores import StoreFolder, digest, is_store, store_folder
 
 
 @pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.array(["é", "bc"]), np.empty(0, np.int64)])

@@ -1,1 +1,0 @@
-"""Gaussian processes of many users who share a prior."""

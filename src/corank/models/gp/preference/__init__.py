@@ -1,1 +1,0 @@
-"""Gaussian processes that learn from preferences."""
