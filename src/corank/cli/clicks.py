@@ -54,17 +54,19 @@ def learn_clicks(
     import numpy as np
 
     from corank.cli.learn.models import build_ranker, find_ranker, preferred_layout
-    from corank.cli.rows import read_rows
+    from corank.cli.rows import say_columns
     from corank.clicks import click_pairs
     from corank.data.durable.atomic import require_place
     from corank.data.io.clicks import read_clicks
+    from corank.data.io.read import open_source, read
     from corank.data.rows import with_names
     from corank.deploy.persist import save
     from corank.errors import InputError
 
     require_place(output, overwrite=force)
     ranker = build_ranker(find_ranker(model), {}, assignments or [], seed)
-    data = read_rows([rows], columns, needs_labels=False, layout=preferred_layout(ranker))
+    source = open_source(rows)
+    data = read(source, layout=preferred_layout(ranker), **columns.arguments(needs_labels=False))
     ids, documents = data.qid, data.docids
     if ids is None or documents is None:
         missing = "query ids" if ids is None else "document ids"
@@ -108,6 +110,7 @@ def learn_clicks(
         )
     elif held_out > 0.0:
         parts.append("the log contains no held-out query, so there is no offline estimate")
+    say_columns(data, source)
     emit(as_json, "learn-clicks", fields, *parts)
 
 
