@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +13,8 @@ import corank
 import corank_lab
 from corank.base import STRATEGIES
 from corank.base.docs import first_sentence
+from corank.cli.commands import GROUPS
+from corank.cli.options import all_verbs
 from corank.clicks import CLICK_MODELS
 from corank.deploy.export import FUSION_TARGETS
 from corank.metrics import METRICS, Metric
@@ -161,7 +163,16 @@ def lambda_name(name: str) -> str:
     return f"`{name}{f'({kind.parameter}={default})' if kind.parameter else ''}{'[@k]' if kind.has_depth else ''}`"
 
 
+def command_rows() -> Iterator[tuple[str, ...]]:
+    """Yield each command with one line of help and an example, below the title of its group."""
+    for title, entries in GROUPS.items():
+        yield f"**{title}**", "", ""
+        for name, verb in all_verbs(entries):
+            yield f"`{name}`", verb.summary.rstrip("."), f"`corank {verb.example}`"
+
+
 REGISTRIES: dict[str, Callable[[], str]] = {
+    "commands": lambda: cells("command", "task", "example", rows=command_rows()),
     "metrics": lambda: cells(
         "name", "function", "definition",
         rows=[(metric_names(each), f"`{each.__name__}`", first_sentence(each)) for each in METRICS.values()],
