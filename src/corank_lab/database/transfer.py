@@ -67,7 +67,8 @@ def import_project(store: Database, content: bytes, kinds: Any, upload: str | No
                 for judge, item, entry, client_id, time in ([answer[name] for name in _ANSWER] for answer in answers)
             ]
             name, settings, payload = str(head["name"]), dict(head["settings"]), head["payload"]
-    except (*ZIP_DAMAGE, KeyError, TypeError, AttributeError) as error:
+            json.dumps([name, settings], ensure_ascii=False).encode()  # pages cannot show half a character
+    except (*ZIP_DAMAGE, KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("the file is not a project that corank saved; choose the .zip file of “Save files”.") from None
@@ -100,7 +101,8 @@ def recover(path: Path, folder: Path, *, apps: Sequence[AppTables] = (), overwri
         how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
         # the thread that writes also reads
         opened = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
-        with closing(opened) as source, atomic_folder(folder, overwrite=overwrite) as scratch:
+        new = atomic_folder(folder, overwrite=overwrite, known=("corank.db",))
+        with closing(opened) as source, new as scratch:
             source.execute("PRAGMA writable_schema = ON")  # skips damaged definitions; the file stays as it is
             add_function(source)
             source.text_factory = _text
