@@ -16,7 +16,8 @@ from corank.base.docs import first_sentence
 from corank.cli.commands import GROUPS
 from corank.cli.options import all_verbs
 from corank.clicks import CLICK_MODELS
-from corank.deploy.export import FUSION_TARGETS
+from corank.data.io.judgements import COMPLETE_FORMATS, JUDGEMENT_WRITERS
+from corank.deploy.export import FUSION_TARGETS, TARGETS
 from corank.metrics import METRICS, Metric
 from corank.models.lambdarank import LAMBDAS
 from corank.parameters import PAIR_STRATEGIES
@@ -176,6 +177,16 @@ REGISTRIES: dict[str, Callable[[], str]] = {
     "metrics": lambda: cells(
         "name", "function", "definition",
         rows=[(metric_names(each), f"`{each.__name__}`", first_sentence(each)) for each in METRICS.values()],
+    ),
+    "judgements": lambda: cells(
+        "`--to`", "file", 'judges, notes, "unrateable", "later"',
+        rows=[
+            (f"`{name}`", first_sentence(write), "kept" if name in COMPLETE_FORMATS else "counted, not kept")
+            for name, write in JUDGEMENT_WRITERS.items()
+        ],
+    ),
+    "targets": lambda: cells(
+        "`--to`", "engine", "takes", rows=[(f"`{name}`", each.label, each.takes) for name, each in TARGETS.items()]
     ),
     "lambdas": lambda: cells(
         "name", "moves", "metric", rows=[(lambda_name(name), each.about, each.metric) for name, each in LAMBDAS.items()]

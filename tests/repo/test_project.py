@@ -60,9 +60,9 @@ def test_the_package_ships_types_and_the_source_distribution_what_it_lists():
 
 def test_files_that_contributors_are_sent_to_are_there():
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert not [
-        name for name in re.findall(r"`((?:src|tests|docs|fuzz|benchmarks|examples|experiments)/[\w/.-]+)`", guide) if not (ROOT / name).exists()
-    ]
+    names = re.findall(r"`((?:src|tests|docs|fuzz|benchmarks|examples|experiments)/[\w/.-]+)`", guide)
+    assert names
+    assert not [name for name in names if not (ROOT / name).exists()]
 
 
 def test_the_overview_names_files_layers_and_types_that_exist():
