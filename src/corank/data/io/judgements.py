@@ -203,8 +203,8 @@ def _of_json(path: str | os.PathLike[str]) -> JudgementList:
             kind = next((key for key in _LISTS if isinstance(at_path(item, key), list)), None)
             if kind is None:
                 raise InputError(
-                    f"{where}: found {shortened(item)}, but no list query_doc_pairs (a book of Quepid), "
-                    "judgmentRatings (OpenSearch) or requests (_rank_eval); export the judgements again."
+                    f"{where}: found {shortened(item)}, but no list of Quepid, OpenSearch or _rank_eval "
+                    f"({', '.join(_LISTS)}); export the judgements again."
                 )
             for number, entry in enumerate(item[kind], 1):
                 place = f"{path if kind == 'query_doc_pairs' else where}, {kind} {number}"
