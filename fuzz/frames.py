@@ -217,21 +217,27 @@ def table_of(columns: list[Column]) -> Table | None:
     names = [name for name, _, _ in columns]
     if len(set(names)) < len(names) or "label" not in names:
         return None
+    if "" in names:
+        raise Unclear  # a column without a name is left out
     by_name = {name: (kind, values) for name, kind, values in columns}
     features = [name for name in names if name not in ("label", "qid", "docid")]
     numbers = [_numbers(*by_name[name]) for name in features]
     label = _numbers(*by_name["label"])
-    if not features or not columns[0][2] or label is None or any(part is None for part in numbers):
+    is_known = [part is not None or by_name[name][0] in TEXTS for name, part in zip(features, numbers, strict=True)]
+    if not features or not columns[0][2] or label is None or not all(is_known):
         return None
-    if not all(value is not None and math.isfinite(value) for part in numbers for value in part or []):
-        return None
-    if any(value is not None and math.isinf(value) for value in label):
+    if any(value is not None and math.isinf(value) for part in (label, *numbers) for value in part or []):
         return None
     qid = _ids(*by_name["qid"]) if "qid" in by_name else None
     docids = _ids(*by_name["docid"]) if "docid" in by_name else None
     if None in (qid or []) or None in (docids or []):
         return None
-    X = [list(row) for row in zip(*(part or [] for part in numbers), strict=True)]
+    if any(by_name[name][0] in TEXTS for name in features):
+        raise Unclear  # columns of categories
+    X = [
+        [math.nan if value is None else value for value in row]
+        for row in zip(*(part or [] for part in numbers), strict=True)
+    ]
     y = [math.nan if value is None else value for value in label]
     return Table(X, y, qid, docids if docids is None else [str(one) for one in docids])
 

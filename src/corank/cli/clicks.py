@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from corank.cli.options import Assignments, Force, Json, ModelOutput, Qid, Seed
+from corank.cli.options import Assignments, ColumnOptions, Force, Json, ModelOutput, Seed
 from corank.cli.output import emit
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def learn_clicks(
     ] = 0.2,
     assignments: Assignments = None,
     seed: Seed = 0,
-    qid: Qid = None,
+    *,
+    columns: ColumnOptions,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -53,17 +54,17 @@ def learn_clicks(
     import numpy as np
 
     from corank.cli.learn.models import build_ranker, find_ranker, preferred_layout
+    from corank.cli.rows import read_rows
     from corank.clicks import click_pairs
     from corank.data.durable.atomic import require_place
     from corank.data.io.clicks import read_clicks
-    from corank.data.io.read import read
     from corank.data.rows import with_names
     from corank.deploy.persist import save
     from corank.errors import InputError
 
     require_place(output, overwrite=force)
     ranker = build_ranker(find_ranker(model), {}, assignments or [], seed)
-    data = read(rows, y=False, qid=qid, layout=preferred_layout(ranker))
+    data = read_rows([rows], columns, needs_labels=False, layout=preferred_layout(ranker))
     ids, documents = data.qid, data.docids
     if ids is None or documents is None:
         missing = "query ids" if ids is None else "document ids"

@@ -161,7 +161,8 @@ def read_texts(paths: Sequence[Path], wanted: Collection[str]) -> tuple[list[str
     """Read the fields of some documents, to show them to judges; return their names, and the cells of each document."""
     from corank.text import read_document_fields
 
-    fields = {name: item for path in paths for name, item in read_document_fields(path) if name in wanted}
+    documents = set(wanted)
+    fields = {name: item for path in paths for name, item in read_document_fields(path) if name in documents}
     names = list(dict.fromkeys(key for item in fields.values() for key in item))
     return names, [[fields.get(document, {}).get(name, "") for name in names] for document in wanted]
 

@@ -277,7 +277,7 @@ class ResultLog:
         self.close = self._log.close
         self._known: dict[str, TaskResult] = {}
         for line in self._log.lines:
-            with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            with suppress(ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
                 record = json.loads(line)
                 key, scores = record.pop("key"), np.array(record.pop("scores"), dtype=np.float64)
                 record |= {name: float(record[name]) for name in ("fit_seconds", "predict_seconds")}

@@ -202,6 +202,8 @@ def know_before(page: PageRequest) -> Response:
     try:
         with spending(Budget(n_bytes=MAX_PRIOR_BYTES, cells=MAX_JOURNAL_VALUES, values=MAX_JOURNAL_VALUES)):
             settings = workspace.know_before(page.form, sort_upload(page.files))
+    except DatabaseError:
+        raise
     except InputError as error:
         return import_summary(page, str(error), 422)
     store, here = page.site.store, page.here

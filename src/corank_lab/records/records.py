@@ -73,9 +73,12 @@ class ComputedSequence(Sequence[T]):
         return self._n
 
     def __getitem__(self, index: Any) -> Any:
-        if not 0 <= index < self._n:
-            raise IndexError(index)
-        return self._compute(index)
+        if isinstance(index, slice):
+            return [self[i] for i in range(self._n)[index]]
+        return self._compute(range(self._n)[index])
+
+    def __reduce__(self) -> Any:  # the function cannot be pickled
+        return list, (list(self),)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

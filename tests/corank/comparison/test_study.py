@@ -163,6 +163,7 @@ def test_a_damaged_result_is_computed_again(local, made, tmp_path):
     lines[2] = lines[2].replace(b'"scores"', b'"stores"')
     lines[3] = json.dumps({**record, "scores": record["scores"][:-1]}).encode() + b"\n"
     lines[4] = lines[4].replace(b'"fit_seconds": ', b'"fit_seconds": null, "no": ')
+    lines.insert(0, json.dumps({**record, "fit_seconds": 10**400}).encode() + b"\n")
     (folder / RESULTS).write_bytes(b"".join(lines)[:-5])  # the last line, of the refit, is not complete
     study = quick(["rankrls"], made, folder=folder)
     assert len(local) == 6

@@ -92,6 +92,17 @@ def test_an_export_is_read_again_and_learnt_from(shop, says, tmp_path):
     says("serve", "add", folder, "shop", "--model", model)
 
 
+def test_a_feature_with_the_name_of_a_label_is_said_and_can_be_kept(says, tmp_path):
+    (tmp_path / "rows.csv").write_text("qid,docid,rating,bm25\nq,a,1,2\nq,b,3,1\n")
+    (tmp_path / "log.csv").write_text("qid,docid,position,clicked\nq,a,1,0\nq,b,2,1\n")
+    words = ("learn-clicks", tmp_path / "rows.csv", tmp_path / "log.csv", "--bias", 0, "--held-out", 0)
+    result = CliRunner().invoke(app, [str(word) for word in (*words, "-o", tmp_path / "without")])
+    assert "label 'rating'" in result.stderr
+    says(*words, "--keep", "rating", "-o", tmp_path / "with")
+    assert corank.load(tmp_path / "without").feature_names_in_.tolist() == ["bm25"]
+    assert corank.load(tmp_path / "with").feature_names_in_.tolist() == ["rating", "bm25"]
+
+
 def test_lists_of_equal_items_share_their_rows(shop):
     _, store, wanted = shop
     found = logged_rows(EventLog(store), "shop")

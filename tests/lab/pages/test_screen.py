@@ -11,6 +11,7 @@ from html import unescape
 
 import pytest
 
+from corank_lab.database.connections import DatabaseError
 from corank_lab.pages.app import create_app
 from corank_lab.pages.markup import highlight
 from corank_lab.records.records import read_records
@@ -153,6 +154,18 @@ def test_prior_knowledge_that_cannot_be_used_is_refused(owner, store, change, fi
     assert refused.status_code == 422
     assert sentence in words(refused.text)
     assert store.project(path[3:]) == before
+
+
+def test_a_database_that_is_away_is_no_fault_of_prior_knowledge(store, owner, monkeypatch):
+    made = owner.post("/projects", {"kind": "screen"}, [("files", ("works.csv", with_column(24).encode()))])
+    path = made.headers["location"].removesuffix("/import")
+
+    def away(*_):
+        raise DatabaseError("the database is away.")
+
+    monkeypatch.setattr(store, "add_files", away)
+    form = {"topic": "", "probability": "", "confidence": "95"}
+    assert owner.post(f"{path}/prior", form, [("files", ("old.csv", OLD.encode()))]).status_code == 503
 
 
 def test_groups_that_are_separated_are_judged_apart(app, store, owner):

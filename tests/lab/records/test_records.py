@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -246,3 +247,12 @@ def test_records_as_json_hold_each_text_once_and_come_back(tmp_path):
     whole = json.loads(text)
     whole["fields"] = [dict(fields) for fields in records.fields]  # as projects were stored before
     assert list(records_from_json(whole).fields) == list(again.fields)
+
+
+def test_keys_are_a_sequence_that_can_be_pickled():
+    records = Records(["a", "b", "c"], ["Tin", "Tea", "Ice"], ["", "", ""])
+    keys = list(records.keys)
+    assert (records.keys[-1], records.keys[1:]) == (keys[2], keys[1:])
+    with pytest.raises(IndexError):
+        records.keys[3]
+    assert list(pickle.loads(pickle.dumps(records)).keys) == keys

@@ -249,7 +249,7 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
     if not len(table):
         raise InputError(f"{path} has no rows; expected one per document shown.")
     cells: dict[str, Any] = {
-        name: table.numbers(name) if name in _RANGES else table.columns[name]
+        name: table.numbers(name) if name in _RANGES else list(map(_trimmed, table.columns[name]))
         for name in (*COLUMNS, *OPTIONAL)
         if name in table.columns
     }
@@ -258,6 +258,10 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
         return ClickLog.of(*shown, **cells)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def _trimmed(cell: Any) -> Any:
+    return cell.strip(" \t\n\v\f\r") if isinstance(cell, str) else cell  # as in the ids of `corank.read`
 
 
 def write_clicks(path: str | os.PathLike[str], log: ClickLog, *, overwrite: bool = False) -> None:

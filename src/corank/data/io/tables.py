@@ -133,14 +133,21 @@ def read_table(source: TableSource, name: str = "the table") -> Table:
     if isinstance(source, TextFile):
         return csv_table(read_utf8(source), str(source))
     if hasattr(source, "read"):
-        content = source.read()
-        text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
-        name = str(getattr(source, "name", name))
-        return (_json_table if text.lstrip()[:1] == "{" else csv_table)(text, name)
+        content, name = source.read(), str(getattr(source, "name", name))
+        try:
+            text = content.decode("utf-8") if isinstance(content, bytes) else content
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise InputError(f"{name} is not UTF-8 at line {line}; save it as UTF-8.") from None
+        text = text.removeprefix("\ufeff")
+        return (_json_table if text.lstrip().startswith(("{", "[{")) else csv_table)(text, name)
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):
-        columns = {str(column): list(source[column]) for column in source.columns}
+        titles = list(getattr(source, "column_names", source.columns))  # the columns of pyarrow are arrays
+        if len({str(title) for title in titles}) < len(titles):
+            raise InputError(f"{name} has two columns of the same name; rename or remove one of them.")
+        columns = {str(title): _cells(source[title], str(title), name) for title in titles}
     elif isinstance(source, Mapping):
-        columns = {str(column): list(cells) for column, cells in source.items()}
+        columns = {str(title): _cells(cells, str(title), name) for title, cells in source.items()}
     elif isinstance(source, Sequence) and source and all(isinstance(row, Mapping) for row in source):
         columns = columns_of_rows(source)
     else:
@@ -151,6 +158,12 @@ def read_table(source: TableSource, name: str = "the table") -> Table:
     if len(lengths) > 1:
         raise InputError(f"columns of {name} have {min(lengths)} and {max(lengths)} values; pass as many for each.")
     return Table(name, columns, lambda row: f"{name}, row {row}")
+
+
+def _cells(column: Any, title: str, name: str) -> list[Any]:
+    if isinstance(column, str | bytes) or not isinstance(column, Iterable):
+        raise InputError(f"column {title!r} of {name} is {shortened(column)}; pass a list of values.")
+    return list(column.to_pylist() if hasattr(column, "to_pylist") else column)
 
 
 def columns_of_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

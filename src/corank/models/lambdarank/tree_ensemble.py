@@ -314,6 +314,8 @@ def _numbers(fields: dict[str, str], n_sets: int) -> dict[str, Floats]:
         result[name] = np.array((fields.get(name) or default).split(), dtype=np.float64)
         if len(result[name]) != length:
             raise ValueError(f"{name} has {len(result[name])} numbers instead of {length}")
+    if not np.isfinite(result["decision_type"]).all():
+        raise ValueError("decision_type is not finite")
     result["threshold"][result["decision_type"] % 2 == CATEGORIES] += n_sets
     return result
 

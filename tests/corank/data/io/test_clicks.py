@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from corank.data.io.clicks import ClickLog, read_clicks, write_clicks
+from corank.data.io.read import read
 from corank.errors import InputError, UsageWarning
 
 
@@ -41,6 +42,13 @@ def test_ids_that_look_like_formulas_come_back(tmp_path):
     assert "\n0,=1" not in (tmp_path / "log.csv").read_text()
     back = read_clicks(tmp_path / "log.csv")
     assert (back.qid.tolist(), back.docids.tolist()) == (log.qid.tolist(), log.docids.tolist())
+
+
+def test_ids_have_no_blanks_around_them_as_in_tables_of_rows(tmp_path):
+    (tmp_path / "log.csv").write_text("qid, docid, position, clicked\n q, a, 1, 1\n")
+    (tmp_path / "rows.csv").write_text("qid, docid, bm25\n q, a, 1\n")
+    log, rows = read_clicks(tmp_path / "log.csv"), read(tmp_path / "rows.csv", y=False)
+    assert log.find(rows.qid, rows.docids).tolist() == [0]
 
 
 def test_propensities_stay_in_tables(tmp_path):

@@ -7,6 +7,7 @@ import io
 import itertools
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from corank.data.io.read import read
@@ -110,6 +111,16 @@ def test_every_source_of_a_table_gives_the_same_columns(tmp_path):
     assert (gaps.texts("a"), gaps.texts("b"), gaps.texts(None)) == (["1.5", ""], ["x", ""], ["", ""])
     with pytest.raises(InputError, match="line 3: grade"):
         read_table(tmp_path / "t.csv").numbers("grade", number(1.0))
-    for wrong in (7, [1, 2], {"a": [1], "b": []}):
+    for wrong in (7, [1, 2], {"a": [1], "b": []}, {"a": 1}, {"a": "xy"}, frame[["grade", "grade"]]):
         with pytest.raises(InputError):
             read_table(wrong)
+
+
+def test_open_files_are_read_as_files_are_and_arrow_tables_as_frames():
+    assert read_table(io.BytesIO(b"\xef\xbb\xbfa,b\n1,2\n")).columns == {"a": ["1"], "b": ["2"]}
+    assert read_table(io.StringIO('\ufeff{"a": 1}\n')).columns == {"a": [1]}
+    with pytest.raises(InputError, match="line 2"):
+        read_table(io.BytesIO(b"a,b\n\xff,2\n"))
+    with pytest.raises(InputError, match="one object per line"):
+        read_table(io.StringIO('[{"a": 1}]'))
+    assert read_table(pa.table({"a": [1, None], "A": ["x", "y"]})).columns == {"a": [1, None], "A": ["x", "y"]}

@@ -202,6 +202,7 @@ def test_texts_that_crash_lightgbm_are_refused(model):
         with_line("split_feature", " ".join(["99999999e-8", *first[1:]])),
         with_line("left_child", " ".join(["9999999e-7", *left[1:]])),
         with_line("left_child", " ".join(["1e300", *left[1:]])),
+        with_line("decision_type", " ".join(["1e400"] * len(left))),
         with_line("leaf_value", "1 2"), with_line("leaf_value", "nan " * 16), with_line("num_cat", "1"),
         with_line("is_linear", "1"), text.replace("\nTree=1\n", "\rTree=1\n"),
         text.replace("label_index=0", "average_output"),
