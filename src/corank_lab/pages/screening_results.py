@@ -19,6 +19,7 @@ from corank_lab.screening.certificate import make_certificate
 from corank_lab.screening.export import export_screening
 from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph, screening_agreement
 from corank_lab.screening.prisma import flow_diagram
+from corank_lab.screening.project import ScreeningPlan
 from corank_lab.screening.report import certificate_files, screening_facts, settled_answers, table_csv
 from corank_lab.screening.team import KNOWN, RECORDS
 
@@ -88,10 +89,8 @@ class Results:
         with self._workspace.lock:
             session = self._workspace.session
             session.answers_of(self._workspace.any_judge)
-            return screening_facts(
-                session.unique, session.judges, agreement, rule=session.rule.name, target=session.rule.target,
-                confidence=session.rule.confidence,
-            )  # fmt: skip
+            plan = ScreeningPlan.stored(self._workspace.project.settings)
+            return screening_facts(session.unique, session.judges, agreement, **plan.stopping, seed=plan.seed)
 
     def _records(self, only: str, suffix: str, *, all_copies: bool = False) -> Callable[[], bytes]:
         def content() -> bytes:
@@ -127,7 +126,7 @@ class Results:
     def _certificate(self) -> bytes:
         """Return an archive with certificate, files of records and journals, as `corank screen verify` needs it."""
         store, project = self._workspace.store, self._workspace.project
-        rule = self._workspace.session.rule
+        plan = ScreeningPlan.stored(project.settings)
         files = []
         for name in store.file_names(project.id):
             parts = _RECORD_FILE.fullmatch(name)
@@ -156,9 +155,7 @@ class Results:
                 titles[f"answers/{number}.jsonl"] = judge
             (top / "names.json").write_text(json.dumps(titles, indent=1, ensure_ascii=False), encoding="utf-8")
             try:
-                made = make_certificate(
-                    paths, answers, rule=rule.name, target=rule.target, confidence=rule.confidence
-                )  # fmt: skip
+                made = make_certificate(paths, answers, **plan.stopping, seed=plan.seed)
             except InputError as error:
                 raise InputError(str(error).replace(f"{folder}/", "")) from None
             for name, content in certificate_files(made).items():
