@@ -73,7 +73,7 @@ def warm_up():
 def run_service(place, port):
     """Run the command, in a process of its own, which prints on SIGUSR1 where it stands."""
     faulthandler.register(signal.SIGUSR1)
-    start(place, port=port, host="127.0.0.1", window=WINDOW, rate=1e6, exclude=[], most_waiting=2000, early=False)
+    start(place, port=port, host="127.0.0.1", window=WINDOW, rate=1e6, exclude=[])
 
 
 class Shop(threading.Thread):

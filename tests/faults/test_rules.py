@@ -238,14 +238,14 @@ def test_plots_are_written_like_other_files(tmp_path):
 
 
 WRITING = {
-    "corank/cli/export.py", "corank/cli/fuse.py",
+    "corank/cli/export.py",
     "corank/cli/leaderboard.py", "corank/cli/learn/cheap.py",
 "corank/cli/learn/rank.py",
     "corank/cli/learn/scoring.py", "corank/comparison/report.py",
     "corank/comparison/study.py", "corank/comparison/outcomes.py",
     "corank/data/durable/files.py",
     "corank/data/durable/compressed.py", "corank/data/io/judgements.py",
-    "corank/data/io/write.py", "corank/data/io/stores.py", "corank/data/io/tables.py",
+    "corank/data/io/write.py", "corank/data/io/tables.py",
     "corank/data/io/trec.py", "corank/deploy/export/export.py", "corank/deploy/persist/files.py",
     "corank/models/fusion/definition.py",
     "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/history.py", "corank_lab/cli/demo.py",

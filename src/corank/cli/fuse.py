@@ -73,23 +73,26 @@ def fuse(
     if cheap:
         grades, more = _with_cheap(lists, grades, cheap, judges)
         notes += more
+
+    def say(*remarks: str) -> None:
+        for remark in () if as_json else remarks:
+            note(f"{remark}.")
+
+    say(*notes)
     if len(lists.names) < 2:
         raise InputError(f"found one retriever, {lists.names[0]!r}; a fusion combines two or more, so pass their runs.")
     fields: dict[str, Any] = {"retrievers": lists.names, "n_queries": lists.n_queries, "notes": notes, "output": output}
     parts: list[ReportTable | str] = []
-    remarks = list(notes)
     if grades is None:
         definition = FusionDefinition.rrf(lists.names, notes=("No judgements were given.",))
-        remarks.append("no judgements were given (--qrels), so the fusion is RRF with equal weights")
+        say("no judgements were given (--qrels), so the fusion is RRF with equal weights")
     else:
+        say(describe_grades(grades))
         fusion, report, more = _learn(lists, grades, metric, pool, unjudged, seed)
+        say(*more)
         definition = fusion.definition_
-        remarks += [describe_grades(grades), *more]
         fields |= {"judgements": describe_grades(grades), "notes": [*notes, *more], **report.fields()}
         parts = [report.table(), *report.sentences(), report.weight_table()]
-    if not as_json:
-        for remark in remarks:
-            note(f"{remark}.")
     if output is not None:
         definition.save(output, overwrite=force)
     fields |= {"rule": definition.rule, "pool": definition.pool}

@@ -103,7 +103,8 @@ def leaderboard(
         parts.append(f"Vote next: {pairs}.")
     if written:
         parts.append(f"wrote {', '.join(map(str, written))}")
-    emit(as_json, "leaderboard", _record(board, following, p_better) | {"written": written}, *parts)
+    fields = _record(board, following, p_better) | {"written": written} if as_json else {}
+    emit(as_json, "leaderboard", fields, *parts)
     if fail_if_worse is not None and p_better is not None and p_better < 0.5 * (1.0 - level):
         note(f"{fail_if_worse[0]} is worse than {fail_if_worse[1]} with probability {1 - p_better:.3f}.")
         raise typer.Exit(WORSE)

@@ -10,7 +10,6 @@ import typer
 from corank.cli.options import Convention, Force, Json, JudgedColumns, KeepFormulas, Seed, Unjudged, list_choices
 from corank.cli.output import emit_rows, note
 from corank.errors import InputError
-from corank.parameters import FUSION_STRATEGIES, PAIR_STRATEGIES
 
 if TYPE_CHECKING:
     from corank.data.collection import Dataset
@@ -18,11 +17,15 @@ if TYPE_CHECKING:
 Cells = list[tuple[Any, ...]]
 
 
-def row_strategies() -> str:
-    """Return the strategies for rows, for help."""
+def strategies() -> str:
+    """Return the strategies for rows, pairs and fusions, for help."""
     from corank.base.suggestions import STRATEGIES
+    from corank.parameters import FUSION_STRATEGIES, PAIR_STRATEGIES
 
-    return list_choices(STRATEGIES)
+    return (
+        f"{list_choices(STRATEGIES)}. For pairs: {list_choices(PAIR_STRATEGIES)}. For a fusion: "
+        f"{list_choices(FUSION_STRATEGIES)}"
+    )
 
 
 def suggest(
@@ -51,9 +54,7 @@ def suggest(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help=f"What to judge first: {row_strategies()}. For pairs: {list_choices(PAIR_STRATEGIES)}. "
-            f"For a fusion: {list_choices(FUSION_STRATEGIES)}.  [default: uncertain; entropy for pairs; queries for a "
-            "fusion]",
+            help=f"What to judge first: {strategies()}.  [default: uncertain; entropy for pairs; queries for a fusion]",
             show_default=False,
         ),
     ] = None,

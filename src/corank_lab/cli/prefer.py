@@ -12,7 +12,6 @@ import typer
 from corank.cli import Force, Json, KeepFormulas, Seed, emit, list_choices, make_console
 from corank.console import printable
 from corank.errors import InputError
-from corank.parameters import PAIR_STRATEGIES
 from corank_lab.cli.terminal import ARROWS, Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:
@@ -34,6 +33,12 @@ DEFAULT = "bald"
 """Default strategy, by which also questions to one of several judges are chosen."""
 
 
+def _strategies() -> str:
+    from corank.parameters import PAIR_STRATEGIES  # imports numpy
+
+    return list_choices(PAIR_STRATEGIES)
+
+
 def prefer(
     items: Annotated[Path, typer.Argument(help="Items to rank: .csv, .tsv, .jsonl (compressed or not) or .parquet.")],
     name: Annotated[
@@ -47,7 +52,7 @@ def prefer(
         ),
     ] = None,
     judge: Annotated[str, typer.Option(help="Name of the judge.")] = "me",
-    strategy: Annotated[str, typer.Option(help=f"How to choose questions: {list_choices(PAIR_STRATEGIES)}.")] = DEFAULT,
+    strategy: Annotated[str, typer.Option(help=f"How to choose questions: {_strategies()}.")] = DEFAULT,
     repeat: Annotated[float, typer.Option(help="Share of repeated questions.")] = 0.1,
     tol: Annotated[float, typer.Option(help="Stop when no answer is expected to give this information (nats).")] = 0.03,
     export: Annotated[

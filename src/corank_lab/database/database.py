@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
@@ -90,7 +90,7 @@ class Database(Connections):
     ) -> Project:
         """Add a project in one transaction: it is whole or not there."""
         project = Project(secrets.token_urlsafe(9), kind, name, dict(settings), utc_now())
-        packed = zlib.compress(json.dumps(payload).encode(), 1)
+        packed = pack(payload)
 
         def job(db: Statements) -> str:
             if upload is not None:
@@ -141,7 +141,7 @@ class Database(Connections):
         self, project: str, payload: Any, files: Mapping[str, tuple[str, bytes]], settings: Mapping[str, Any]
     ) -> None:
         """Replace what is judged in a project, its files and its settings; the answers stay."""
-        packed, text = zlib.compress(json.dumps(payload).encode(), 1), json.dumps(dict(settings))
+        packed, text = pack(payload), json.dumps(dict(settings))
 
         def job(db: Statements) -> None:
             db("DELETE FROM files WHERE project = ? AND name LIKE 'records/%'", project)  # images stay
@@ -343,6 +343,31 @@ _INSERT = (
     "INSERT INTO answers (project, judge, client_id, item, action, entry, time, version) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project, judge, client_id) DO NOTHING RETURNING number"
 )
+
+
+MAX_PIECE = 1000
+"""Entries of a long list that are converted to JSON at once."""
+
+
+def pack(payload: Any) -> bytes:
+    """Return compressed JSON, made in pieces: that of 100,000 records would need some 300 MB of memory as a whole."""
+    packer = zlib.compressobj(1)
+    pieces = [packer.compress(text.encode()) for text in _json_pieces(payload)]
+    return b"".join([*pieces, packer.flush()])
+
+
+def _json_pieces(value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        for number, (key, part) in enumerate(value.items()):
+            yield f"{', ' if number else '{'}{json.dumps(key)}: "
+            yield from _json_pieces(part)
+        yield "}" if value else "{}"
+    elif isinstance(value, list) and len(value) > MAX_PIECE:
+        for begin in range(0, len(value), MAX_PIECE):
+            yield (", " if begin else "[") + json.dumps(value[begin : begin + MAX_PIECE])[1:-1]
+        yield "]"
+    else:
+        yield json.dumps(value)
 
 
 def _put_files(db: Statements, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:

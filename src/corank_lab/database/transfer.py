@@ -67,7 +67,8 @@ def import_project(store: Database, content: bytes, kinds: Any, upload: str | No
                 for judge, item, entry, client_id, time in ([answer[name] for name in _ANSWER] for answer in answers)
             ]
             name, settings, payload = str(head["name"]), dict(head["settings"]), head["payload"]
-    except (*ZIP_DAMAGE, KeyError, TypeError, AttributeError) as error:
+            json.dumps([name, settings], ensure_ascii=False).encode()  # pages cannot show half a character
+    except (*ZIP_DAMAGE, KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("the file is not a project that corank saved; choose the .zip file of “Save files”.") from None

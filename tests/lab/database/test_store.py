@@ -7,6 +7,7 @@ import re
 import secrets
 import sqlite3
 import threading
+import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -47,6 +48,13 @@ def test_projects_keep_settings_and_payload(store):
     assert (changed.name, changed.settings, changed.is_archived) == ("new", {"scale": [0]}, True)
     assert store.project("none") is None
     assert [one.id for one in store.projects()] == [made.id]
+
+
+@pytest.mark.parametrize("n", [0, 1, stores.MAX_PIECE, stores.MAX_PIECE + 1, 3 * stores.MAX_PIECE])
+def test_what_is_packed_in_pieces_is_the_same_json(n):
+    rows = [["é\ud800", None, float("inf"), {"a": [1, 2]}] for _ in range(n)]
+    for payload in ({"rows": rows, "empty": {}, "é": {"more": rows}}, rows, {1: "a number as key"}, [], "text", None):
+        assert zlib.decompress(stores.pack(payload)).decode() == json.dumps(payload)
 
 
 def test_files_are_replaced_and_the_payload_is_not_one_of_them(store, project):

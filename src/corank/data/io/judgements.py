@@ -23,7 +23,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corank.data.collection import as_texts
 from corank.data.column_roles import ANY_COLUMNS, USUAL_NAMES, ColumnChoice
@@ -60,8 +59,6 @@ _RANKLIB = re.compile(r"(\S+)\s+qid:(\S+)\s+#\s*(\S+)(?:[ \t]+(\S.*?))?\s*")
 _RANKLIB_QUERY = re.compile(r"#\s*qid:(\S+?):\s*(\S.*?)\s*")
 _ENCODED = "percent-encoded; --decode reverses this"
 _FORMULA_SIGNS = ("-", "=", "+", "@", "\t", "\r")
-
-Texts = NDArray[np.object_]
 
 
 def read_judgements(
@@ -111,7 +108,7 @@ def _of_table(table: Table, choice: ColumnChoice) -> JudgementList:
     cells, column = table.columns[roles.y], f"column {roles.y!r}"
     grades = np.array([_grade(cells[row], f"{table.place(row)}, {column}") for row in used], dtype=np.float64)
 
-    def texts_of(name: str | None) -> Texts | None:
+    def texts_of(name: str | None) -> Any:
         return None if name is None else as_texts(table.texts(name))[used]
 
     qid, answers, words = texts_of(roles.qid), texts_of(table.find(ANSWERS)), texts_of(table.find(QUERY_TEXTS))

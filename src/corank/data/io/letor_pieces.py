@@ -164,13 +164,9 @@ class Pieces:
     _pieces: list[Piece]
 
     @classmethod
-    def of(cls, texts: list[TextFile], n_jobs: int | None = None) -> Pieces:
-        """Cut texts into pieces and count their rows and values."""
-        return cls.surveyed(texts, list(cut_texts(texts, PIECE)), n_jobs)
-
-    @classmethod
-    def surveyed(cls, texts: list[TextFile], pieces: list[Piece], n_jobs: int | None = None) -> Pieces:
-        """Count the rows and values of some pieces of `texts`, at least one, in order."""
+    def of(cls, texts: list[TextFile], pieces: list[Piece] | None = None, *, n_jobs: int | None = None) -> Pieces:
+        """Count the rows and values of pieces of texts, in order: all, or at least one of them."""
+        pieces = list(cut_texts(texts, PIECE)) if pieces is None else pieces
         surveys = parallel_map(lambda k, _: _survey(pieces[k]), _each(pieces), n_jobs)
         rows, colons, later_colons, largest, returns = np.array(surveys, dtype=np.int64).T
         first = returns[returns >= 0]

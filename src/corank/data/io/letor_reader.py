@@ -211,7 +211,7 @@ def read_letor(
     if n_features is not None and not 1 <= n_features <= MAX_ID:
         raise InputError(f"n_features is {n_features}; pass an integer from 1 to {MAX_ID}.")
     sources = as_sources(path)
-    pieces = Pieces.of([open_text(source) for source in sources], n_jobs)
+    pieces = Pieces.of([open_text(source) for source in sources], n_jobs=n_jobs)
     return ReadPlan.of(pieces, n_features, kind, layout).read(pieces, unjudged, allocate or in_memory)
 
 
@@ -365,7 +365,7 @@ def stream_letor(
     has_qid = begins_with_qid(first)
 
     def parse(piece: Piece) -> RowBlock | None:
-        pieces = Pieces.surveyed(texts, [piece], n_jobs=1)
+        pieces = Pieces.of(texts, [piece], n_jobs=1)
         if pieces.bare_return < 0 and not pieces.rows.any():
             return None
         rows = ReadPlan.of(pieces, n_features, np.dtype(np.float32), layout, has_qid).read(pieces, None, in_memory)

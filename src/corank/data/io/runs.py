@@ -22,7 +22,7 @@ from corank.data.durable.text import TextFile, is_number, open_text
 from corank.data.inputs import MAX_VALUE
 from corank.data.io.judgements import read_judgements
 from corank.data.io.read import detect_format
-from corank.data.io.search_responses import read_responses
+from corank.data.io.search_responses import as_run, read_responses
 from corank.data.io.tables import JSON, suffix_of
 from corank.data.io.trec import (
     EVERY_ROW,
@@ -239,32 +239,19 @@ def _with_ranks(retrieved: _List, ranks: Floats | None, text: TextFile) -> _List
 def _of_responses(path: str | os.PathLike[str], queries: Sequence[str] | None) -> _List:
     answers = read_responses(path, queries=queries)
     has_scores = all(item.scores is not None for item in answers if item.documents)
-    rows = [
-        (str(item.query), document, item.scores[place] if has_scores and item.scores else -float(place + 1))
-        for item in answers
-        for place, document in enumerate(item.documents)
-    ]
-    if not rows:
-        raise InputError(f"{path} has {len(answers)} answers without any document; search again.")
-    qid, documents, scores = zip(*rows, strict=True)
-    values = np.array(scores, dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(values))
+    run = as_run(answers, str(path), by_score=has_scores)
+    bad = np.flatnonzero(~np.isfinite(run.scores))
     if len(bad):
         raise InputError(
-            f"{path}: the score of document {documents[bad[0]]!r} of query {qid[bad[0]]!r} is {values[bad[0]]}; "
-            "expected a finite number."
+            f"{path}: the score of document {run.docids[bad[0]]!r} of query {run.qid[bad[0]]!r} is "
+            f"{run.scores[bad[0]]}; expected a finite number."
         )
-    notes = []
-    if not has_scores:
-        notes.append(f"{path} has answers without scores, so the order shown is used")
-    else:
-        same = np.array(qid[1:], dtype=object) == np.array(qid[:-1], dtype=object)
-        wrong = {query for query, up in zip(qid[1:], (np.diff(values) > 0) & same, strict=True) if up}
-        if wrong:
-            notes.append(
-                f"{path} shows the documents of {len(wrong)} queries in another order than by score; scores count"
-            )
-    retrieved = _List(_name_of(path), "", as_texts(list(qid)), as_texts(list(documents)), values, tuple(notes))
+    notes = [] if has_scores else [f"{path} has answers without scores, so the order shown is used"]
+    rises = (np.diff(run.scores) > 0) & (run.qid[1:] == run.qid[:-1])
+    if rises.any():
+        n_queries = len(set(run.qid[1:][rises].tolist()))
+        notes.append(f"{path} shows the documents of {n_queries} queries in another order than by score; scores count")
+    retrieved = _List(_name_of(path), "", run.qid, run.docids, run.scores, tuple(notes))
     _require_once(retrieved, lambda row: str(path))
     return retrieved
 

@@ -77,17 +77,17 @@ def read_responses(
     return result
 
 
-def as_run(responses: Sequence[SearchResponse], tag: str) -> Run:
-    """Return the documents as a run whose scores fall along each list: the order shown counts, not the scores."""
+def as_run(responses: Sequence[SearchResponse], tag: str, *, by_score: bool = False) -> Run:
+    """Return the documents as a run: with the scores of the engine, or with scores that fall in the order shown."""
     rows = [
-        (str(response.query), document, -float(place))
+        (str(response.query), document, response.scores[place] if by_score and response.scores else -1.0 - place)
         for response in responses
-        for place, document in enumerate(response.documents, 1)
+        for place, document in enumerate(response.documents)
     ]
     if not rows:
         raise InputError(f"{tag} has {len(responses)} answers without any document; search again.")
     qid, documents, scores = zip(*rows, strict=True)
-    return Run(as_texts(list(qid)), as_texts(list(documents)), np.array(scores), tag)
+    return Run(as_texts(list(qid)), as_texts(list(documents)), np.array(scores, dtype=np.float64), tag)
 
 
 def as_collection(responses: Sequence[SearchResponse], path: object) -> Dataset:

@@ -45,6 +45,8 @@ BATCH_ROWS = 1 << 16
 
 # where a spreadsheet may begin a formula, with any number of apostrophes; full-width signs count too
 _FORMULA = re.compile(r"^'*(?=[=+\-@\t\r\n＝＋－＠])|(?<=[;\t\r\n])'*(?=[=+\-@＝＋－＠])")
+# no sign that may begin a formula, as in most cells
+_HARMLESS = re.compile(r"[^=+\-@;'\t\r\n＝＋－＠]*")
 _DEFUSED = re.compile(r"'[=+\-@\t\r\n＝＋－＠]")
 _QUOTED = re.compile(r'"[^"]*(?:"|$)')
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -181,7 +183,7 @@ def read_words(path: str | os.PathLike[str]) -> list[str]:
 
 def defuse(cell: str) -> str:
     """Put an apostrophe before each text that a spreadsheet would run as a formula."""
-    return cell if _NUMBER.fullmatch(cell) else _FORMULA.sub(r"'\g<0>", cell)
+    return cell if _HARMLESS.fullmatch(cell) or _NUMBER.fullmatch(cell) else _FORMULA.sub(r"'\g<0>", cell)
 
 
 def restore(cell: str) -> str:

@@ -393,7 +393,8 @@ def _json_votes(text: str, name: str) -> tuple[list[dict[str, Any]], list[str]]:
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
     for where, value in json_values(text, name):
-        inside = [part for part in value.values() if _holds_objects(part)] if isinstance(value, dict) else []
+        parts = value.values() if isinstance(value, dict) else ()
+        inside = [part for part in parts if isinstance(part, list) and part and all(isinstance(x, dict) for x in part)]
         if len(inside) == 1 and not looks_like_votes(value):  # such as {"results": [...]}
             value = inside[0]
         for number, element in enumerate(value if isinstance(value, list) else [value], 1):
@@ -405,10 +406,6 @@ def _json_votes(text: str, name: str) -> tuple[list[dict[str, Any]], list[str]]:
             rows += votes
             lines += [place] * len(votes)
     return rows, lines
-
-
-def _holds_objects(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(element, dict) for element in value)
 
 
 def _json_rows(value: dict[str, Any], place: str) -> list[dict[str, Any]]:
