@@ -13,7 +13,7 @@ import numpy as np
 from corank.errors import InputError
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.journal import read_entry
-from corank_lab.pages.markup import clean, curve, one_line, record_values, rich, split_words
+from corank_lab.pages.markup import clean, curve, one_line, record_values, rich
 from corank_lab.pages.screening_results import PARTS, Results, agreement_rows
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import MAX_CHARACTERS, Export, NewProject, SaveResult, Setting, Workspace
@@ -29,6 +29,7 @@ from corank_lab.screening.project import (
     keep_prior,
     plan_changes,
     read_reasons,
+    split_words,
     stored_options,
 )
 from corank_lab.screening.screening import N_AHEAD, Screening

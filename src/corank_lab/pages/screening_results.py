@@ -136,34 +136,27 @@ class Results:
                 raise InputError(f"the project has a file {name!r:.80}, which corank does not name so; import it anew.")
         if not files:
             raise InputError("the project keeps no files of records; open it with corank screen FILE --page first.")
-        out = io.BytesIO()
+        # names of files and of judges come from outside: they are data, and the files have numbers
+        logs, contents, titles = dict(sorted(self._logs().items())), {}, {}
+        for number, (_, name, title) in enumerate(sorted(files), 1):
+            place = f"records/{number}{_suffix(title)}"
+            contents[place], titles[place] = (store.file(project.id, name) or ("", b""))[1], title
         with tempfile.TemporaryDirectory(prefix="corank-") as folder:
-            # names of files and of judges come from outside: they are data, and the files have numbers
-            top = Path(folder)
-            paths = []
-            titles = {}
-            for number, (_, name, title) in enumerate(sorted(files), 1):
-                place = top / "records" / f"{number}{_suffix(title)}"
-                place.parent.mkdir(exist_ok=True)
-                place.write_bytes((store.file(project.id, name) or ("", b""))[1])
-                paths.append(place)
-                titles[f"records/{place.name}"] = title
-            answers = top / "answers"
-            answers.mkdir()
-            for number, (judge, text) in enumerate(sorted(self._logs().items()), 1):
-                (answers / f"{number}.jsonl").write_bytes(text)
-                titles[f"answers/{number}.jsonl"] = judge
-            (top / "names.json").write_text(json.dumps(titles, indent=1, ensure_ascii=False), encoding="utf-8")
+            paths = [Path(folder, place) for place in contents]
+            paths[0].parent.mkdir()
+            for path, content in zip(paths, contents.values(), strict=True):
+                path.write_bytes(content)
             try:
-                made = make_certificate(paths, answers, **plan.stopping, seed=plan.seed)
+                made = make_certificate(paths, logs, **plan.stopping, seed=plan.seed)
             except InputError as error:
                 raise InputError(str(error).replace(f"{folder}/", "")) from None
-            for name, content in certificate_files(made).items():
-                (top / name).write_bytes(content)
-            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-                for path in sorted(top.rglob("*")):
-                    if path.is_file():
-                        archive.write(path, path.relative_to(top))
+        for number, (judge, lines) in enumerate(logs.items(), 1):
+            contents[f"answers/{number}.jsonl"], titles[f"answers/{number}.jsonl"] = lines, judge
+        contents["names.json"] = json.dumps(titles, indent=1, ensure_ascii=False).encode()
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in sorted({**contents, **certificate_files(made)}.items()):
+                archive.writestr(name, content)
         return out.getvalue()
 
 

@@ -1,5 +1,5 @@
 """
-What a project keeps besides answers: when reading may stop, random samples, prior knowledge, reasons of exclusion.
+What a project keeps besides answers: when reading may stop, random samples, prior knowledge, reasons, and words.
 
 The terminal, the pages and the reports use the same values, whichever of them stored them.
 """
@@ -7,7 +7,8 @@ The terminal, the pages and the reports use the same values, whichever of them s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -119,6 +120,25 @@ def read_reasons(lines: Iterable[str]) -> list[str]:
     if len(reasons) > MAX_REASONS:
         raise InputError(f"there are {len(reasons)} reasons; the keys 1 to 9 allow {MAX_REASONS}, so merge some.")
     return reasons
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a setting, which commas or line ends separate."""
+    return [word for part in re.split(r"[,\n]", text) if (word := " ".join(part.split()))]
+
+
+def word_pattern(words: Sequence[str]) -> str:
+    """
+    Return a regular expression of whole words; blanks in a word match any blanks.
+
+    A ``*`` is a wildcard only at the end of a word: several of them in one word could take exponential time.
+    """
+    parts = [
+        r"\s+".join(re.escape(part.rstrip("*")) + r"\w*" * part.endswith("*") for part in word.split())
+        for word in sorted(words, key=len, reverse=True)
+        if word.strip("* ")
+    ]
+    return rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)" if parts else r"(?!)"
 
 
 def keep_prior(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,15 +16,22 @@ from corank.cli import make_console
 from corank.console import printable, printable_console
 from corank.data import explain_write_errors, read_regular, read_utf8
 from corank.errors import InputError, import_extra
-from corank_lab.cli.screening.pages import read_all
+from corank_lab.cli.screening.actions import Reading
 from corank_lab.cli.screening.view import Highlights
-from corank_lab.cli.terminal import has_terminal
+from corank_lab.cli.terminal import Ask, has_terminal, lines, terminal
 from corank_lab.database.database import Database
 from corank_lab.database.journal import NAME, journal_paths
 from corank_lab.records.records import Records, read_records, summarise
 from corank_lab.screening import Screening, ScreeningAnswers, ScreeningJournal, UniqueRecords
 from corank_lab.screening.answers import LABEL, ScreeningEntry
-from corank_lab.screening.project import ScreeningPlan, keep_prior, plan_changes, read_reasons, stored_options
+from corank_lab.screening.project import (
+    ScreeningPlan,
+    keep_prior,
+    plan_changes,
+    read_reasons,
+    split_words,
+    stored_options,
+)
 from corank_lab.screening.stopping.urns import require_richness
 from corank_lab.screening.team import KNOWN, Adjudication, label_answers, unique_records
 
@@ -32,6 +39,17 @@ if TYPE_CHECKING:  # it imports rapidfuzz
     from corank_lab.records.duplicates import DuplicateGroups
 
 
+KEYS = {
+    "r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "g": "tag", "d": "duplicate",
+    "s": "separate", "h": "history", "t": "telling", "p": "progress", "?": "help", "q": "quit",
+}  # fmt: skip
+PAGING = (" ", "b", "page down", "page up", "up", "down", "left", "right")
+NAMED = {
+    "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down", "\x1b[C": "right", "\x1bOC": "right",
+    "\x1b[D": "left", "\x1bOD": "left", "\x1b[5~": "page up", "\x1b[6~": "page down", "\x1b[H": "home",
+    "\x1b[F": "end", "\x1b[1~": "home", "\x1b[4~": "end", "\x1b": "escape",
+}  # fmt: skip
+"""Names of arrow keys and the like, by what a terminal sends."""
 LISTED = 20
 """Number of answers without a record that are listed."""
 PriorFiles = tuple[Sequence[Path], str | None]
@@ -97,9 +115,64 @@ def adjudicate(files: ScreeningFiles, judge: str, given: Mapping[str, Any]) -> N
 def _shown(journal: ScreeningJournal) -> dict[str, Any]:
     """Return reasons and highlighted words of the project, as `read_all` takes them."""
     settings = journal.settings
-    wanted, unwanted = (str(settings.get(name, "")) for name in ("highlight", "highlight_against"))
+    wanted, unwanted = (split_words(str(settings.get(name, ""))) for name in ("highlight", "highlight_against"))
     reasons = read_reasons(str(settings.get("reasons", "")).splitlines())
-    return {"reasons": reasons, "highlights": Highlights.of([wanted], [unwanted])}
+    return {"reasons": reasons, "highlights": Highlights(wanted, unwanted)}
+
+
+def read_all(
+    session: Screening | Adjudication, *, reasons: Sequence[str], highlights: Highlights, notices: Sequence[str] = ()
+) -> None:
+    """
+    Show records and record answers until all are read or the reader quits.
+
+    A record is shown when the last answer is on the disk. While it is read, the model is fitted for both answers, so
+    that the next one shows at once. If standard input is not a terminal, each of its lines is a key or its word, some
+    with a text: ``note TEXT``, ``not REASON``, ``tag A, B``, ``duplicate ID``, ``change ID relevant``.
+    """
+    is_terminal, console = has_terminal(), make_console()
+    with terminal(NAMED) if is_terminal else lines() as ask:
+        reading = Reading(session, console, ask if is_terminal else None, tuple(reasons), highlights)
+        if notices and not reading.begin(notices):
+            return
+        reading.open(session.next())
+        with suppress(KeyboardInterrupt):  # Ctrl-C while the screen is drawn quits, as while a key is read
+            while reading.record is not None:
+                reading.show()
+                action, text = _action(ask, reading, is_terminal)
+                if action == "quit":
+                    break
+                reading.apply(action, text)
+                if reading.is_over:
+                    break
+        reading.settle()
+    if is_terminal and console.is_terminal:
+        console.clear()
+    if reading.record is None:
+        console.print(reading.ending())
+    for line in reading.state():
+        console.print(line)
+
+
+def _action(ask: Ask, reading: Reading, is_terminal: bool) -> tuple[str, str]:
+    """Read keys until one is valid; return the action, and its text."""
+    while True:
+        key = ask()
+        if key in PAGING and is_terminal:
+            return "turn", key
+        word, _, text = key.strip().partition(" ")
+        action = KEYS.get(word.lower(), word.lower())
+        if action == "escape":
+            return "redraw", ""
+        if action.isascii() and action.isdigit():
+            return "reason", action
+        if action in KEYS.values() or (action == "change" and not is_terminal):
+            return action, text.strip()
+        problem = f"{word!r} is not a key. Press ? for all keys." if is_terminal else f"{word!r} is not a key."
+        reading.message = problem
+        reading.show()
+        if not is_terminal:
+            reading.console.print(reading.keys_line())
 
 
 def _n_labelled(files: ScreeningFiles) -> int:
