@@ -21,7 +21,7 @@ from corank.errors import InputError, suggest_names
 from corank_lab.database.journal import parse_lines
 from corank_lab.records.duplicates import find_duplicates
 from corank_lab.records.records import read_records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine, find_conflicts
+from corank_lab.screening.answers import Judges, ScreeningAnswers, ScreeningEntry, combine, find_conflicts
 from corank_lab.screening.stopping.forecast import advice_sentence
 from corank_lab.screening.stopping.rules import DEFAULT_CONFIDENCE, DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.urns import RandomSample, p_by_betting, percent, proof_sentence
@@ -213,7 +213,9 @@ def _compute(
     team = combine(judges) if len(judges) > 1 else next(iter(judges.values()))
     n = len(unique.unique)
     rule = stopping_rule(name, n - len(team.beforehand), target, confidence)
-    sample = _sample(rule, team, judges, seed, entries)
+    for judge, lines in entries.items() if rule.needs_sample and team.is_sampled else ():
+        _require_times(judge, lines)
+    sample = sample_part(rule, team, judges, seed)
     return {
         "rule": {
             "name": name, "target": target, "confidence": rule.confidence, "evidence": rule.evidence,
@@ -236,25 +238,17 @@ def _compute(
             "last_answer": max((entry.time for entry in everyone), default=""),
         },
         "sample": sample,
-        "result": {**_result(rule, team, n, sample), "in_conflict": len(find_conflicts(judges))},
+        "result": {**result_part(rule, team, n, sample), "in_conflict": len(find_conflicts(judges))},
     }  # fmt: skip
 
 
-def _sample(
-    rule: StoppingRule,
-    team: ScreeningAnswers,
-    judges: Mapping[str, ScreeningAnswers],
-    seed: int,
-    entries: Mapping[str, list[Any]],
-) -> Values | None:
+def sample_part(rule: StoppingRule, team: ScreeningAnswers, judges: Judges, seed: int) -> Values | None:
     """The random sample of a rule that needs one; raise if its answers do not follow the order of the seed."""
     if not rule.needs_sample or not team.is_sampled:
         return None
     ids = team.unique.unique.ids
     sample = RandomSample(team, len(ids), rule, seed)
     _require_order(sample, judges, ids)
-    for judge, lines in entries.items():
-        _require_times(judge, lines)
     labels = sample.labels
     looks = [size for size in sample.plan.sizes if size <= len(labels)]
     return {
@@ -266,7 +260,7 @@ def _sample(
     }  # fmt: skip
 
 
-def _require_order(sample: RandomSample, judges: Mapping[str, ScreeningAnswers], ids: Sequence[str]) -> None:
+def _require_order(sample: RandomSample, judges: Judges, ids: Sequence[str]) -> None:
     """Raise if the sample of all judges together was not answered in its order; say so if each judge drew another."""
     wrong = _out_of_turn(sample)
     if wrong is None:
@@ -315,7 +309,7 @@ def _require_times(judge: str, lines: Sequence[ScreeningEntry]) -> None:
             last = max(last, entry.time)
 
 
-def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values | None) -> Values:
+def result_part(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values | None) -> Values:
     """What the rule states, and under which assumptions."""
     unread = n - len(team.relevant)
     finds, read, assumes = team.finds, len(team.ranked), rule.assumes

@@ -200,12 +200,9 @@ def _stopping(facts: ScreeningFacts) -> str:
             f"The screening was not finished: {left}, and the stopping rule '{rule.name}' ({goal}) did not advise to "
             f"stop.{proved}"
         )
-    known = EVIDENCE.get(rule.evidence, f"The evidence for the target is: {rule.evidence}.") + proved
-    assumes = f" The rule assumes: {rule.assumes.strip()}" if rule.assumes.strip() else ""
-    end = "" if not assumes or assumes.endswith((".", "!", "?")) else "."
     return (
         f"Screening stopped after {_n(counts.screened, 'record')} by the rule '{rule.name}', which aims at {goal}; "
-        f"{left}. {known}{assumes}{end}"
+        f"{left}. {EVIDENCE[rule.evidence]}{proved} The rule assumes: {rule.assumes}"
     )
 
 

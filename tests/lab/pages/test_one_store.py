@@ -13,6 +13,7 @@ from corank.cli import app as command
 from corank.errors import InputError
 from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages.app import create_app
+from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, read_records
 from helpers.pages import PageClient, fields, words
 
 N = 40
@@ -154,3 +155,24 @@ def test_a_page_refuses_a_random_sample_that_is_larger_than_the_files(owner, sto
     assert refused.status_code == 422
     assert f"richness is {N + 1}, but there are {N} records" in words(refused.text)
     assert settings_of(store)["richness"] == 5
+
+
+def test_page_and_terminal_state_the_same_of_a_finished_sample(owner, store, works):
+    with ScreeningJournal(store) as journal:
+        screening = Screening(
+            UniqueRecords(read_records(works)), known=["w0"], journal=journal, rule="sample", target=0.5
+        )
+        while not screening.progress().may_stop:
+            number = screening.next()
+            screening.answer(number, number % 4 == 0)
+        assert screening.progress().evidence == "sample"
+    out = works.parent / "report"
+    screen(works, "--rule", "sample", "--target", "0.5", "-o", str(out), verb=["report"])
+    methods = (out / "methods.txt").read_text()
+    assert "by the rule 'sample'" in methods
+    bound = json.loads((out / "certificate.json").read_text())["result"]["bound"]
+    assert 0.5 <= bound <= 1.0
+    assert f"proves a recall of at least {int(bound * 1000 + 1e-6) / 1000:g}" in methods
+    (project,) = store.projects()
+    assert owner.get(f"/p/{project.id}/export/methods").text == methods
+    assert owner.get(f"/p/{project.id}/export/prisma").text == (out / "prisma.csv").read_text()

@@ -119,11 +119,8 @@ def report(
         certificate = _certificate(files, used)
     except SeparateSamplesError as error:
         remark = f"There is no certificate: {error}"
-    is_reached, bound = (certificate["result"][name] if certificate else None for name in ("reached", "bound"))
     agreement = screening_agreement(files.judges)
-    facts = screening_facts(
-        *files.judged, agreement, **used.stopping, seed=used.seed, is_reached=bool(is_reached), bound=bound
-    )
+    facts = screening_facts(*files.judged, agreement, **used.stopping, seed=used.seed)
     table = agreement.table() if agreement.pairs else None
     names: list[str] = []
     if output is not None:

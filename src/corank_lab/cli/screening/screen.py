@@ -96,18 +96,6 @@ Richness = Annotated[
     typer.Option(min=0, help="Random records to read first, to estimate how many are relevant.  [default: 0]"),
 ]
 Judge = Annotated[str, typer.Option(help="Name of the judge.")]
-Reason = Annotated[
-    list[str] | None,
-    typer.Option(help="Reason of exclusion for the keys 1 to 9; repeatable, and stored.", show_default=False),
-]
-Highlight = Annotated[
-    list[str] | None,
-    typer.Option(help="Words to highlight, separated by commas; * is any ending.", show_default=False),
-]
-HighlightAgainst = Annotated[
-    list[str] | None,
-    typer.Option(help="Words that speak against relevance, highlighted otherwise.", show_default=False),
-]
 
 MOVED = {
     "--simulate": "screen replay RECORDS", "--export": "screen export RECORDS --output FILE",
@@ -150,13 +138,22 @@ def read(
     ignore_labels: Annotated[
         bool, typer.Option("--ignore-labels", help="Do not use labels of the file as known answers.")
     ] = False,
-    reason: Reason = None,
+    reason: Annotated[
+        list[str] | None,
+        typer.Option(help="Reason of exclusion for the keys 1 to 9; repeatable, and stored.", show_default=False),
+    ] = None,
     reasons: Annotated[
         Path | None,
         typer.Option(help="File of reasons of exclusion, one per line.", metavar="FILE", show_default=False),
     ] = None,
-    highlight: Highlight = None,
-    highlight_against: HighlightAgainst = None,
+    highlight: Annotated[
+        list[str] | None,
+        typer.Option(help="Words to highlight, separated by commas; * is any ending; stored.", show_default=False),
+    ] = None,
+    highlight_against: Annotated[
+        list[str] | None,
+        typer.Option(help="Words that speak against relevance, highlighted otherwise.", show_default=False),
+    ] = None,
     share: Annotated[
         bool, typer.Option("--share", help="Read together with other judges: no record twice, one model for all.")
     ] = False,
@@ -190,19 +187,11 @@ def read(
     )  # fmt: skip
 
 
-def settle(
-    records: Files,
-    columns: RecordOptions,
-    judge: Judge = "me",
-    reason: Reason = None,
-    highlight: Highlight = None,
-    highlight_against: HighlightAgainst = None,
-) -> None:
-    """Read only records on which judges disagree, and settle them."""
+def settle(records: Files, columns: RecordOptions, judge: Judge = "me") -> None:
+    """Read only records on which judges disagree, and settle them, with the reasons and words of the project."""
     from corank_lab.cli.screening import session
 
-    given = {"reasons": _reasons(reason), **_highlights(highlight, highlight_against)}
-    session.adjudicate(columns.files(records), judge, given)
+    session.adjudicate(columns.files(records), judge)
 
 
 def _highlights(wanted: list[str] | None, unwanted: list[str] | None) -> dict[str, str | None]:

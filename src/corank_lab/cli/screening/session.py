@@ -96,12 +96,11 @@ def read(
     make_console().print(f"{saved}\nThe project is read by its plan: {plan}.")
 
 
-def adjudicate(files: ScreeningFiles, judge: str, given: Mapping[str, Any]) -> None:
+def adjudicate(files: ScreeningFiles, judge: str) -> None:
     """Settle conflicts on the terminal."""
     has_terminal()
     judges = files.judges
     with files.journal(judge) as (journal, _):
-        store_settings(journal, files.records, given)
         session = Adjudication(files.unique(journal), journal)
         if session.next() is None:
             n = len(session.conflicts)
