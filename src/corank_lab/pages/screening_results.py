@@ -90,7 +90,7 @@ class Results:
             session = self._workspace.session
             session.answers_of(self._workspace.any_judge)
             plan = ScreeningPlan.stored(self._workspace.project.settings)
-            return screening_facts(session.unique, session.judges, agreement, **plan.stopping, seed=plan.seed)
+            return screening_facts(session.unique, session.judges, agreement, plan)
 
     def _records(self, only: str, suffix: str, *, all_copies: bool = False) -> Callable[[], bytes]:
         def content() -> bytes:
@@ -147,7 +147,7 @@ class Results:
             for path, content in zip(paths, contents.values(), strict=True):
                 path.write_bytes(content)
             try:
-                made = make_certificate(paths, logs, **plan.stopping, seed=plan.seed)
+                made = make_certificate(paths, logs, plan=plan)
             except InputError as error:
                 raise InputError(str(error).replace(f"{folder}/", "")) from None
         for number, (judge, lines) in enumerate(logs.items(), 1):

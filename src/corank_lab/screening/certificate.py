@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from corank import __version__
@@ -22,8 +23,9 @@ from corank_lab.database.journal import parse_lines
 from corank_lab.records.duplicates import find_duplicates
 from corank_lab.records.records import read_records
 from corank_lab.screening.answers import Judges, ScreeningAnswers, ScreeningEntry, combine, find_conflicts
+from corank_lab.screening.project import DEFAULT_PLAN, ScreeningPlan
 from corank_lab.screening.stopping.forecast import advice_sentence
-from corank_lab.screening.stopping.rules import DEFAULT_CONFIDENCE, DEFAULT_RULE, StoppingRule, stopping_rule
+from corank_lab.screening.stopping.rules import StoppingRule
 from corank_lab.screening.stopping.urns import RandomSample, p_by_betting, percent, proof_sentence
 from corank_lab.screening.team import read_logs, unique_records
 
@@ -63,17 +65,12 @@ def make_certificate(
     records: Sequence[Path],
     answers: Path | Mapping[str, bytes] | None = None,
     *,
-    rule: str = DEFAULT_RULE,
-    target: float = 0.95,
-    confidence: float = DEFAULT_CONFIDENCE,
-    seed: int = 0,
+    plan: ScreeningPlan = DEFAULT_PLAN,
     keep_duplicates: bool = False,
     judge: str | None = None,
-    title: str | None = None,
-    text: str | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Values:
-    """Make the certificate of a screening."""
-    columns = {name: column for name, column in (("title", title), ("text", text)) if column is not None}
+    """Make the certificate of a screening; the columns of title and text may be named."""
     if answers is None or isinstance(answers, Path):
         logs: dict[str, bytes] = {}
         for name, lines in read_logs(records, read_records(*records, **columns), answers):
@@ -84,7 +81,7 @@ def make_certificate(
         if judge not in logs:
             raise InputError(f"there are no answers of the judge {judge!r}; {suggest_names(judge, list(logs))}.")
         logs = {judge: logs[judge]}
-    parts = _compute(records, logs, (rule, target, confidence, seed), keep_duplicates, columns)
+    parts = _compute(records, logs, plan, keep_duplicates, columns)
     return _sealed({"kind": KIND, "format": FORMAT, "software": f"corank {__version__}", **parts})
 
 
@@ -103,9 +100,9 @@ def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = N
     logs = _matching_logs(given["answers"], read_logs(records, read_records(*records, **columns), answers))
     wanted, sample = given["rule"], given["sample"]
     is_old = given["format"] != FORMAT
-    rule = DEFAULT_RULE if is_old else wanted["name"]
-    settings = (rule, wanted["target"], wanted["confidence"], sample["seed"] if sample else 0)
-    result = _compute(records, logs, settings, not given["records"]["duplicates_joined"], columns)
+    rule = ScreeningPlan.rule if is_old else wanted["name"]
+    plan = ScreeningPlan(rule, wanted["target"], wanted["confidence"], seed=sample["seed"] if sample else 0)
+    result = _compute(records, logs, plan, not given["records"]["duplicates_joined"], columns)
     parts = OLD_PARTS if is_old else PARTS
     both = [{part: values[part] for part in parts} for values in (given, _plain(result))]
     difference = next(iter(_differences(both[0], both[1])), None)
@@ -196,11 +193,10 @@ def _matching_logs(stated: Sequence[Mapping[str, Any]], found: Sequence[tuple[st
 def _compute(
     paths: Sequence[Path],
     logs: Mapping[str, bytes],
-    settings: tuple[str, float, float, int],
+    plan: ScreeningPlan,
     keep_duplicates: bool,
     columns: Mapping[str, str],
 ) -> Values:
-    name, target, confidence, seed = settings
     files = [{"name": path.name, "sha256": hashlib.sha256(read_regular(path)).hexdigest()} for path in paths]
     records = read_records(*paths, **columns)
     entries = {judge: parse_lines(ScreeningEntry, content, Path(f"{judge}.jsonl")) for judge, content in logs.items()}
@@ -212,13 +208,13 @@ def _compute(
     judges = {judge: ScreeningAnswers(unique, lines) for judge, lines in entries.items()}
     team = combine(judges) if len(judges) > 1 else next(iter(judges.values()))
     n = len(unique.unique)
-    rule = stopping_rule(name, n - len(team.beforehand), target, confidence)
+    rule = plan.rule_for(n - len(team.beforehand))
     for judge, lines in entries.items() if rule.needs_sample and team.is_sampled else ():
         _require_times(judge, lines)
-    sample = sample_part(rule, team, judges, seed)
+    sample = sample_part(rule, team, judges, plan.seed)
     return {
         "rule": {
-            "name": name, "target": target, "confidence": rule.confidence, "evidence": rule.evidence,
+            "name": plan.rule, "target": plan.target, "confidence": rule.confidence, "evidence": rule.evidence,
             "assumes": rule.assumes,
         },
         "records": {

@@ -7,6 +7,7 @@ The terminal, the pages and the reports use the same values, whichever of them s
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -70,6 +71,9 @@ class ScreeningPlan:
         return f"rule {self.rule!r}, recall {self.target:g}, accepted error {error}{first}, random seed {self.seed}"
 
 
+DEFAULT_PLAN = ScreeningPlan()
+
+
 def plan_changes(
     settings: Mapping[str, Any], given: Mapping[str, Any], entries: Iterable[ScreeningEntry]
 ) -> tuple[dict[str, Any], str]:
@@ -78,9 +82,11 @@ def plan_changes(
 
     Raise `InputError` if a random sample has begun that these values would make worthless.
     """
-    before = {name: settings.get(name, default) for name, default in vars(ScreeningPlan()).items()}
-    changed = {name: given[name] for name in before if given.get(name) is not None}
-    changed = {name: value for name, value in changed.items() if not _is_same(value, before[name])}
+    before = {name: settings.get(name, default) for name, default in vars(DEFAULT_PLAN).items()}
+    changed = {name: given[name] for name in before if given.get(name) not in (None, before[name])}
+    for name in ("target", "confidence"):
+        if name in changed and math.isclose(changed[name], before[name], abs_tol=ROUNDING):
+            del changed[name]
     if not changed:
         return {}, ""
     ways = [entry.by for entry in entries if entry.action in ("relevant", "not")]
@@ -96,12 +102,6 @@ def plan_changes(
     listed = ", ".join(f"{name} {value} instead of {before[name]}" for name, value in changed.items())
     late = f" It changed after {n_read} answers, so name that in your report." if n_read else ""
     return changed, f"Stored for all sessions, pages and reports: {listed}.{late}"
-
-
-def _is_same(value: Any, other: Any) -> bool:
-    if isinstance(value, float) and isinstance(other, float):
-        return abs(value - other) <= ROUNDING
-    return bool(value == other)
 
 
 def stored_options(store: Database, project: Project, records: Records) -> tuple[dict[str, Any], list[str]]:

@@ -19,7 +19,7 @@ from corank_lab.screening.export import JudgeAnswer, SettledAnswer, settle
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph
 from corank_lab.screening.prisma import flow_diagram, prisma_counts
-from corank_lab.screening.stopping.rules import StoppingRule, stopping_rule
+from corank_lab.screening.project import ScreeningPlan
 
 ALWAYS = ("methods.txt", "prisma.csv", "prisma.md", "prisma.svg")
 """Files of every report."""
@@ -93,26 +93,19 @@ def settled_answers(unique: UniqueRecords, judges: Judges) -> dict[int, SettledA
 
 
 def screening_facts(
-    unique: UniqueRecords,
-    judges: Judges,
-    agreement: ScreeningAgreement,
-    *,
-    rule: str,
-    target: float,
-    confidence: float,
-    seed: int = 0,
+    unique: UniqueRecords, judges: Judges, agreement: ScreeningAgreement, plan: ScreeningPlan
 ) -> ScreeningFacts:
     """Return what is known about a screening; a random sample that proves nothing for all judges is not stated."""
     included = [pair for pair in agreement.pairs if pair.question == "included"]
     read = Counter(number for answers in judges.values() for number in independent(answers))
     team = combine(judges)
-    used: StoppingRule = stopping_rule(rule, len(unique.unique) - len(team.beforehand), target, confidence)
+    used = plan.rule_for(len(unique.unique) - len(team.beforehand))
     try:
-        sample = sample_part(used, team, judges, seed)
+        sample = sample_part(used, team, judges, plan.seed)
     except InputError:  # the certificate says why
         sample = None
     result = result_part(used, team, len(unique.unique), sample)
-    stopped_by = f"stopped by the rule '{rule}'" if result["reached"] else ""
+    stopped_by = f"stopped by the rule '{plan.rule}'" if result["reached"] else ""
     ways: defaultdict[str, set[int]] = defaultdict(set)
     for answers in judges.values():
         for number, way in answers.chosen_by.items():
@@ -122,7 +115,7 @@ def screening_facts(
         prisma_counts(unique.everything, settled_answers(unique, judges), unique.groups, stopped_by=stopped_by),
         judges=[judge for judge, answers in judges.items() if independent(answers)],
         model=MODEL.format(features=features),
-        seed=seed,
+        seed=plan.seed,
         rule=used,
         is_reached=result["reached"],
         bound=result["bound"],

@@ -120,7 +120,7 @@ def report(
     except SeparateSamplesError as error:
         remark = f"There is no certificate: {error}"
     agreement = screening_agreement(files.judges)
-    facts = screening_facts(*files.judged, agreement, **used.stopping, seed=used.seed)
+    facts = screening_facts(*files.judged, agreement, used)
     table = agreement.table() if agreement.pairs else None
     names: list[str] = []
     if output is not None:
@@ -150,9 +150,8 @@ def _certificate(files: ScreeningFiles, plan: ScreeningPlan, judge: str | None =
     from corank_lab.screening.certificate import make_certificate
 
     return make_certificate(
-        files.paths, files.answers, **plan.stopping, seed=plan.seed, keep_duplicates=not files.is_grouped,
-        judge=judge, title=files.columns.get("title"), text=files.columns.get("text"),
-    )  # fmt: skip
+        files.paths, files.answers, plan=plan, keep_duplicates=not files.is_grouped, judge=judge, columns=files.columns
+    )
 
 
 def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: str) -> str:

@@ -25,6 +25,7 @@ from corank_lab.records.records import Records, read_records, summarise
 from corank_lab.screening import Screening, ScreeningAnswers, ScreeningJournal, UniqueRecords
 from corank_lab.screening.answers import LABEL, ScreeningEntry
 from corank_lab.screening.project import (
+    DEFAULT_PLAN,
     ScreeningPlan,
     keep_prior,
     plan_changes,
@@ -264,7 +265,7 @@ def open_project(
 def new_settings(given: Mapping[str, Any], *, use_labels: bool) -> dict[str, Any]:
     """Return the settings of a new project: the default plan, and what is given."""
     return {
-        **vars(ScreeningPlan()), "use_labels": use_labels,
+        **vars(DEFAULT_PLAN), "use_labels": use_labels,
         **{name: value for name, value in given.items() if value is not None},
     }  # fmt: skip
 
@@ -276,7 +277,7 @@ def store_settings(
     project, (reviews, column) = journal.project, prior
     assert project is not None
     changed, sentence = plan_changes(project.settings, given, (entry for _, entry in journal.log))
-    plan = vars(ScreeningPlan())
+    plan = vars(DEFAULT_PLAN)
     changed |= {name: value for name, value in given.items() if name not in plan and value is not None}
     old = read_records(*reviews) if reviews else None
     changed |= keep_prior(journal.store, project, records, old, column)
