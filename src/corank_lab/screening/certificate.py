@@ -177,9 +177,9 @@ def _matching_logs(stated: Sequence[Mapping[str, Any]], found: Sequence[tuple[st
     """Return the logs as they were when the certificate was made; lines that were added later are left out."""
     logs = {}
     for log in stated:
-        parts = [content[: log["bytes"]] for _, content in found]
+        parts = [content[: log["bytes"]] for judge, content in found if judge == log["judge"]]
         same = [part for part in parts if hashlib.sha256(part).hexdigest() == log["sha256"]]
-        if not same and not any(judge == log["judge"] for judge, _ in found):
+        if not parts:
             raise InputError(f"the log of the judge {log['judge']!r} is missing; pass its folder with --answers.")
         if not same:
             raise InputError(

@@ -230,7 +230,7 @@ def _down(share: float) -> str:
 
 
 def _n(n: int, what: str) -> str:
-    return f"{n} {what}" + ("" if n == 1 else "s")
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _were(n: int) -> str:
@@ -259,19 +259,7 @@ class ScreeningAgreement:
 
     def table(self) -> ReportTable:
         """Return the agreement as a table."""
-        rows = tuple(
-            (
-                f"{pair.first}, {pair.second}",
-                pair.question,
-                pair.n_both,
-                pair.n_same,
-                pair.n_yes,
-                pair.kappa,
-                pair.low,
-                pair.high,
-            )
-            for pair in self.pairs
-        )
+        rows = tuple((f"{pair.first}, {pair.second}", *pair[2:]) for pair in self.pairs)
         conflicts = f"{self.n_conflicts} conflict{'s' * (self.n_conflicts != 1)}"
         note = (
             f"{conflicts}, {self.n_settled} settled. Kappa with 95 % interval; reasons are compared on records that "

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from corank_lab.screening.project import ScreeningPlan
 
 
-STARTS = 10
-"""Default number of replays."""
-
-
 def export(
     records: Files,
     columns: RecordOptions,
@@ -119,7 +115,7 @@ def report(
         certificate = _certificate(files, used)
     except SeparateSamplesError as error:
         remark = f"There is no certificate: {error}"
-    agreement = screening_agreement(files.judges)
+    agreement = screening_agreement(files.judged[1])
     facts = screening_facts(*files.judged, agreement, used)
     table = agreement.table() if agreement.pairs else None
     names: list[str] = []
@@ -229,7 +225,7 @@ def replay(
     records: Files,
     columns: RecordOptions,
     stop: StoppingOptions,
-    starts: Annotated[int, typer.Option(min=1, help="Number of replays, each from another pair of records.")] = STARTS,
+    starts: Annotated[int, typer.Option(min=1, help="Number of replays, each from another pair of records.")] = 10,
     output: Annotated[
         Path | None,
         typer.Option(

@@ -94,13 +94,13 @@ def read(
         read_all(screening, **_shown(journal), notices=notices)
         plan = ScreeningPlan.stored(journal.settings)
     saved = f"Your answers are saved in {files.database}. Run the same command to continue."
-    make_console().print(f"{saved}\nThe project is read by its plan: {plan}.")
+    make_console().print(f"{saved}\nPlan of the project: {plan}.")
 
 
 def adjudicate(files: ScreeningFiles, judge: str) -> None:
     """Settle conflicts on the terminal."""
     has_terminal()
-    judges = files.judges
+    _, judges = files.judged
     with files.journal(judge) as (journal, _):
         session = Adjudication(files.unique(journal), journal)
         if session.next() is None:
@@ -391,7 +391,3 @@ class ScreeningFiles:
             name = self.paths[0]
             raise InputError(f"there are no answers for {name} yet; run corank screen {name} first.")
         return unique, judges
-
-    @property
-    def judges(self) -> dict[str, ScreeningAnswers]:
-        return self.judged[1]
