@@ -111,12 +111,7 @@ def _names(log: EventLog, subject: str) -> list[str] | None:
 
 def export_log(log: EventLog, folder: Path, model: str | None = None, *, overwrite: bool = False) -> int:
     """Write the lists of a log as a table of clicks and a table of features; return the number of lists."""
-    others = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if others := others - {CLICKS_FILE, ROWS_FILE}:
-        raise InputError(
-            f"{folder} holds other files, such as {min(others)}, which would be lost; choose a new folder."
-        )
-    with atomic_folder(folder, overwrite=overwrite) as scratch:
+    with atomic_folder(folder, overwrite=overwrite, known=(CLICKS_FILE, ROWS_FILE)) as scratch:
         lists = logged_rows(log, model)
         names = lists.names or [f"x{number}" for number in range(1, lists.X.shape[1] + 1)]
         rows = zip(lists.qid, lists.docids, lists.X.tolist(), strict=True)

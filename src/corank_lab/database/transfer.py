@@ -101,7 +101,8 @@ def recover(path: Path, folder: Path, *, apps: Sequence[AppTables] = (), overwri
         how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
         # the thread that writes also reads
         opened = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
-        with closing(opened) as source, atomic_folder(folder, overwrite=overwrite) as scratch:
+        new = atomic_folder(folder, overwrite=overwrite, known=("corank.db",))
+        with closing(opened) as source, new as scratch:
             source.execute("PRAGMA writable_schema = ON")  # skips damaged definitions; the file stays as it is
             add_function(source)
             source.text_factory = _text

@@ -97,6 +97,17 @@ def test_recover_copies_sound_rows_and_names_the_others(tmp_path):
         recover(path, tmp_path / "new")
 
 
+def test_recover_does_not_replace_a_folder_of_other_files(tmp_path):
+    path, folder = tmp_path / "corank.db", tmp_path / "work"
+    answered(path)
+    recover(path, folder)
+    recover(path, folder, overwrite=True)
+    (folder / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match=r"thesis\.txt, which would be lost"):
+        recover(path, folder, overwrite=True)
+    assert (folder / "thesis.txt").read_text() == "years of work"
+
+
 def test_recover_reads_around_a_page_that_is_lost(tmp_path):
     path = tmp_path / "corank.db"
     project = answered(path, 2000)

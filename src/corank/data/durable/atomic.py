@@ -24,7 +24,7 @@ import sys
 import time
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -226,9 +226,19 @@ def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Ite
 
 
 @contextmanager
-def atomic_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Write a folder that appears with all its files or not at all."""
+def atomic_folder(
+    path: str | os.PathLike[str], *, overwrite: bool = False, known: Container[str] | None = None
+) -> Iterator[Path]:
+    """
+    Write a folder that appears with all its files or not at all.
+
+    known: names of an earlier output; a folder that holds others is not replaced. None if the caller checked it.
+    """
     place = _folder_place(path, overwrite)
+    if known is not None and place.exists():
+        others = sorted(entry.name for entry in place.iterdir() if entry.name not in known)
+        if others:
+            raise InputError(f"{path} holds {others[0]}, which would be lost; choose another folder.")
     with _scratch_for(path, place) as folder:
         scratch = folder / "new"
         scratch.mkdir()

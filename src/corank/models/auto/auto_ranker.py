@@ -19,7 +19,7 @@ again f = s₀ + g.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,6 +81,7 @@ class FittedAutoRanker:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class AutoRanker(Ranker):
     """
     Average of the rankers that rank left-out queries best; the default of ``corank fit``.
@@ -152,7 +153,7 @@ class AutoRanker(Ranker):
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
     # nDCG and the gains of LambdaRank depend on the level of grades
-    _learns_from_differences: bool = False
+    _learns_from_differences = False
 
     _rules: ClassVar[Rules] = {
         "time_limit": number(0, inside="()") | none,
@@ -164,35 +165,24 @@ class AutoRanker(Ranker):
         "verbose": boolean,
     }
 
-    coef_: Floats
-    members_: list[Ranker]
-    weights_: Floats
-    scales_: Floats
-    reads_ranks_: NDArray[np.bool_]
-    deploy_cost_: Floats
-    column_importances_: Floats
-    unjudged_: str
+    time_limit: float | None = 120.0
+    _: KW_ONLY
+    candidates: Any = None
+    deploy: str | None = None
+    metric: str | None = None
+    unjudged: str = "auto"
+    missing: Missing = "mean"
+    random_state: Any = None
+    verbose: bool = False
 
-    def __init__(
-        self,
-        time_limit: float | None = 120.0,
-        *,
-        candidates: Any = None,
-        deploy: str | None = None,
-        metric: str | None = None,
-        unjudged: str = "auto",
-        missing: Missing = "mean",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.time_limit = time_limit
-        self.candidates = candidates
-        self.deploy = deploy
-        self.metric = metric
-        self.unjudged = unjudged
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
+    coef_: Floats = field(init=False)
+    members_: list[Ranker] = field(init=False)
+    weights_: Floats = field(init=False)
+    scales_: Floats = field(init=False)
+    reads_ranks_: NDArray[np.bool_] = field(init=False)
+    deploy_cost_: Floats = field(init=False)
+    column_importances_: Floats = field(init=False)
+    unjudged_: str = field(init=False)
 
     def _check_combinations(self) -> None:
         if self.metric is not None:

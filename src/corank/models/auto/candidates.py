@@ -166,7 +166,8 @@ def _trees(data: RankingData, alpha: float, seed: int) -> Ranker:
     # gains of nDCG need grades
     lambdas = "ranknet" if data.y is None or (data.y < 0.0).any() else None
     n_trees, n_leaves, rate = _SMALL_TREES if data.n_scored < _MANY_ROWS else _LARGE_TREES
-    leaves = {"num_leaves": n_leaves}
+    # no target of an export has sets of categories
+    leaves = {"num_leaves": n_leaves, "categorical_feature": ""}
     return LambdaRank(lambdas, "trees", n_steps=n_trees, eta0=rate, tree_params=leaves, scale=False, random_state=seed)
 
 

@@ -32,11 +32,6 @@ _DRAWS = 100
 # intervals of a line, the number of them that are searched further, and the width at which the search ends
 _INTERVALS, _SUSPECTS, _NARROW = 200, 6, 1e-7
 
-# Lobatto's rule of eight points: the ends, and the roots of the derivative of the seventh Legendre polynomial
-_LEGENDRE = np.polynomial.Legendre.basis(7)
-_NODES = np.r_[-1.0, np.sort(_LEGENDRE.deriv().roots().real), 1.0]
-_WEIGHTS = 2.0 / (8 * 7 * _LEGENDRE(_NODES) ** 2)
-
 
 @dataclass(frozen=True, eq=False)
 class Discontinuity:
@@ -138,6 +133,8 @@ class LambdaField:
 
     def work(self, start: Floats, end: Floats) -> float:
         """Return ∫ λ·ds on the straight path from `start` to `end`."""
+        from scipy.integrate import quad  # takes long to import
+
         path = end - start
         first, second = np.triu_indices(self.n, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -152,23 +149,9 @@ class LambdaField:
             # exactly at a tie, λ may differ from both sides
             edge = 1e-9 * (high - low)
             first, last = low + edge, high - edge
-            total += _halved(power, first, last, _lobatto(power, first, last)) + edge * (power(first) + power(last))
+            inside = quad(power, first, last, epsabs=1e-12, limit=200, full_output=1)[0]  # without warnings of kinks
+            total += inside + edge * (power(first) + power(last))
         return total
-
-
-def _lobatto(f: Callable[[float], float], low: float, high: float) -> float:
-    """Integrate by Lobatto's rule, which includes the ends, so that kinks near them are noticed."""
-    half = 0.5 * (high - low)
-    return half * float(_WEIGHTS @ [f(low + half * (1.0 + x)) for x in _NODES])
-
-
-def _halved(f: Callable[[float], float], low: float, high: float, total: float) -> float:
-    """Integrate by bisection until the halves add up to the whole; around a kink, down to tiny intervals."""
-    middle = 0.5 * (low + high)
-    left, right = _lobatto(f, low, middle), _lobatto(f, middle, high)
-    if abs(left + right - total) <= 1e-14 * (1.0 + abs(total)) or high - low < 1e-8:
-        return left + right
-    return _halved(f, low, middle, left) + _halved(f, middle, high, right)
 
 
 def _affected_pair(scores: Floats, change: Floats) -> tuple[int, int]:

@@ -11,7 +11,7 @@ query of n rows, and one pass of the scorer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -88,6 +88,7 @@ def _is_trained_by_steps(model: LambdaRank) -> bool:
 
 
 @shared_parameters
+@dataclass(eq=False, repr=False)
 class LambdaRank(Ranker):
     """
     LambdaRank with a linear scorer, a small neural network or boosted trees.
@@ -204,58 +205,35 @@ class LambdaRank(Ranker):
         ),
     }
 
-    coef_: Floats
-    intercept_: float
-    layer_coefs_: list[Floats]
-    layer_intercepts_: list[Floats]
-    column_mean_: Floats
-    trees_: TreeEnsemble
-    run_: dict[str, Any]
+    lambdas: Any = None
+    scorer: Scorer = "linear"
+    _: KW_ONLY
+    hidden: tuple[int, ...] = (32,)
+    n_steps: int | None = None
+    batch: int = 64
+    eta0: float | None = None
+    weight_decay: float = 1.0
+    tree_params: dict[str, Any] | None = None
+    n_estimators: int | None = None
+    learning_rate: float | None = None
+    num_leaves: int | None = None
+    metric: str | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    scale: bool = True
+    missing: Missing = "mean"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: bool = False
 
-    def __init__(
-        self,
-        lambdas: Any = None,
-        scorer: Scorer = "linear",
-        *,
-        hidden: tuple[int, ...] = (32,),
-        n_steps: int | None = None,
-        batch: int = 64,
-        eta0: float | None = None,
-        weight_decay: float = 1.0,
-        tree_params: dict[str, Any] | None = None,
-        n_estimators: int | None = None,
-        learning_rate: float | None = None,
-        num_leaves: int | None = None,
-        metric: str | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        scale: bool = True,
-        missing: Missing = "mean",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.lambdas = lambdas
-        self.scorer = scorer
-        self.hidden = hidden
-        self.n_steps = n_steps
-        self.batch = batch
-        self.eta0 = eta0
-        self.weight_decay = weight_decay
-        self.tree_params = tree_params
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.metric = metric
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.scale = scale
-        self.missing = missing
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    coef_: Floats = field(init=False)
+    intercept_: float = field(init=False)
+    layer_coefs_: list[Floats] = field(init=False)
+    layer_intercepts_: list[Floats] = field(init=False)
+    column_mean_: Floats = field(init=False)
+    trees_: TreeEnsemble = field(init=False)
+    run_: dict[str, Any] = field(init=False)
 
     @named_after_y
     def fit(
@@ -511,7 +489,7 @@ class LambdaRank(Ranker):
         return lambda parameters: validation.error(scorer.score(parameters, rows)[0])
 
     def _resumed(self, scorer: GradientScorer) -> TrainingState:
-        state = TrainingState.resume(self.run_)
+        state = TrainingState(**self.run_)
         expected = [part.shape for part in scorer.start(np.random.default_rng(0))]
         if [part.shape for part in state.parameters] != expected:
             raise InputError("this model was fitted with another scorer or other widths in hidden; fit it again.")
@@ -519,7 +497,7 @@ class LambdaRank(Ranker):
 
     def _fitted(self, result: TrainingResult, data: RankingData, mean: Floats, n_skipped: int) -> FittedLambdaRank:
         state, errors = result.state, result.errors if len(result.errors) else None
-        fitted = FittedLambdaRank(state.steps, n_skipped, validation_errors=errors, run=state.stored())
+        fitted = FittedLambdaRank(state.steps, n_skipped, validation_errors=errors, run=dict(vars(state)))
         if self.scorer == "mlp":
             return replace(fitted, layer_coefs=state.mean[::2], layer_intercepts=state.mean[1::2], column_mean=mean)
         factors = factors_of(data.X)

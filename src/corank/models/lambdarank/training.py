@@ -212,15 +212,6 @@ class TrainingState:
         adam = Adam.start(parameters)
         return cls(0, words, unit, parameters, adam.first, adam.second, parameters)
 
-    def stored(self) -> dict[str, Any]:
-        """Return plain values for a file."""
-        return dict(vars(self))
-
-    @classmethod
-    def resume(cls, stored: dict[str, Any]) -> TrainingState:
-        """Return the state from the values of `stored`."""
-        return cls(**stored)
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
@@ -309,8 +300,8 @@ def _step(
 
 
 def check_stored(stored: Any, shapes: Sequence[tuple[int, ...]]) -> None:
-    """Raise if a file's values are not those of `TrainingState.stored`."""
-    state = TrainingState.resume(stored)
+    """Raise if a file's values are not those of a `TrainingState`."""
+    state = TrainingState(**stored)
     words = np.asarray(state.words)
     if not is_integer(state.steps) or state.steps < 0 or not number(0, inside="()").allows(state.unit):
         raise InputError("run_ has an invalid number of steps or size of lambdas")

@@ -118,12 +118,16 @@ class TreeEnsemble(Part):
             if by_set.any() or (self.groups is None) != (self.sets is None):
                 raise InputError("flags of trees has splits of categories, but groups or sets are missing")
             return
-        if type(self.groups) is not np.ndarray or self.groups.dtype != np.int64 or self.groups.shape[1:] != (2,):
-            raise InputError("groups of trees is not an array of int64 with two columns")
-        if type(self.sets) is not np.ndarray or self.sets.dtype != np.bool_ or self.sets.ndim != 2:
-            raise InputError("sets of trees is not an array of bool with two dimensions")
+        for name, array, kind in (("groups", self.groups, np.int64), ("sets", self.sets, np.bool_)):
+            if type(array) is not np.ndarray or array.dtype != kind or array.ndim != 2:
+                raise InputError(f"{name} of trees is not an array of {kind.__name__} with two dimensions")
         ends = self.groups.ravel()
-        if (np.diff(ends) < 0).any() or ends.min(initial=0) < 0 or ends.max(initial=0) > self.n_features:
+        if (
+            self.groups.shape[1] != 2
+            or (np.diff(ends) < 0).any()
+            or ends.min(initial=0) < 0
+            or ends.max(initial=0) > self.n_features
+        ):
             raise InputError("groups of trees are not separate ranges of columns")
         sizes, numbers = np.diff(self.groups), self.thresholds[by_set]
         if sizes.min(initial=1) < 1 or sizes.max(initial=0) > self.sets.shape[1]:

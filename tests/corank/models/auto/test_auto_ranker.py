@@ -349,3 +349,13 @@ def test_a_ranker_without_a_left_out_query_is_saved_and_loaded():
     assert np.isnan(ranker.leaderboard_.means).all()
     again = model_from_bytes(model_bytes(ranker), AutoRanker)
     np.testing.assert_array_equal(again.predict(X), ranker.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore:columns of categories:corank.errors.UsageWarning")
+def test_trees_of_an_average_split_one_category_at_a_time(tmp_path):
+    rng = np.random.default_rng(0)
+    codes, qid = rng.integers(0, 8, 120), np.repeat(np.arange(12), 10)
+    X = pd.DataFrame({"kind": pd.Categorical.from_codes(codes, list("abcdefgh"))})
+    model = AutoRanker(candidates=["trees"], random_state=0).fit(X, codes % 3, qid=qid)
+    assert model.members_[0].trees_.groups is None
+    export_model(model, tmp_path / "model.json", to="json")

@@ -272,7 +272,8 @@ def test_targets_refuse_sets_of_categories(of_categories):
     [
         ({"groups": None}, "missing"), ({"sets": None}, "missing"), ({"groups": np.array([[1, 99]])}, "ranges"),
         ({"groups": np.array([[41, 43], [1, 41]])}, "ranges"), ({"groups": np.array([[1, 1]])}, "empty"),
-        ({"groups": np.array([1, 41])}, "two columns"), ({"sets": np.zeros((1, 2, 3), bool)}, "dimensions"),
+        ({"groups": np.array([[1, 41, 43]])}, "ranges"),
+        ({"groups": np.array([1, 41])}, "dimensions"), ({"sets": np.zeros((1, 2, 3), bool)}, "dimensions"),
         ({"sets": np.zeros((0, 40), bool)}, "do not exist"), ({"groups": np.array([[2, 41]])}, "outside"),
     ],
 )  # fmt: skip
