@@ -1,17 +1,29 @@
-"""Write docs/api/: one page for each public package, with its classes and functions."""
+"""Write docs/api/, one page for each public package, and the tables of registries in the guides."""
 
 from __future__ import annotations
 
 import inspect
 import pkgutil
+import re
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
 import corank
 import corank_lab
-from corank.metrics import Metric
+from corank.base import STRATEGIES
+from corank.base.docs import first_sentence
+from corank.cli.commands import GROUPS
+from corank.cli.options import all_verbs
+from corank.clicks import CLICK_MODELS
+from corank.data.io.judgements import COMPLETE_FORMATS, JUDGEMENT_WRITERS
+from corank.deploy.export import FUSION_TARGETS, TARGETS
+from corank.metrics import METRICS, Metric
+from corank.models.lambdarank import LAMBDAS
+from corank.parameters import PAIR_STRATEGIES
 
-API = Path(__file__).parent / "api"
+DOCS = Path(__file__).parent
+API = DOCS / "api"
 # public packages by purpose; a package that is missing here is an error
 SECTIONS = {
     "Learn a ranker": (
@@ -130,6 +142,87 @@ def pages() -> dict[str, str]:
     return {"index.md": index(), **{f"{package}.md": page(package) for package in shown}}
 
 
+def cells(*columns: str, rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a table in Markdown."""
+    escaped = [tuple(cell.replace("|", "\\|") for cell in row) for row in rows]
+    lines = [f"| {' | '.join(row)} |\n" for row in (columns, *escaped)]
+    return "".join([lines[0], f"|{'---|' * len(columns)}\n", *lines[1:]])
+
+
+def metric_names(metric: Metric) -> str:
+    """Return the name of a metric with its parameters and depth, and its other names."""
+    inside = ",".join(f"{key}=" + ("" if default is None else f"{default:g}") for key, default in metric.params)
+    depth = {"none": "", "optional": "[@k]", "needed": "@k"}[metric.cut]
+    names = (f"{metric.name}{f'[({inside})]' if inside else ''}{depth}", *metric.spellings[2:])
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def lambda_name(name: str) -> str:
+    """Return the name of a λ with its parameter and depth."""
+    kind = LAMBDAS[name]
+    default = "" if kind.default is None else f"{kind.default:g}"
+    return f"`{name}{f'({kind.parameter}={default})' if kind.parameter else ''}{'[@k]' if kind.has_depth else ''}`"
+
+
+def command_rows() -> Iterator[tuple[str, ...]]:
+    """Yield each command with one line of help and an example, below the title of its group."""
+    for title, entries in GROUPS.items():
+        yield f"**{title}**", "", ""
+        for name, verb in all_verbs(entries):
+            yield f"`{name}`", verb.summary.rstrip("."), f"`corank {verb.example}`"
+
+
+REGISTRIES: dict[str, Callable[[], str]] = {
+    "commands": lambda: cells("command", "task", "example", rows=command_rows()),
+    "metrics": lambda: cells(
+        "name", "function", "definition",
+        rows=[(metric_names(each), f"`{each.__name__}`", first_sentence(each)) for each in METRICS.values()],
+    ),
+    "judgements": lambda: cells(
+        "`--to`", "file", 'judges, notes, "unrateable", "later"',
+        rows=[
+            (f"`{name}`", first_sentence(write), "kept" if name in COMPLETE_FORMATS else "counted, not kept")
+            for name, write in JUDGEMENT_WRITERS.items()
+        ],
+    ),
+    "targets": lambda: cells(
+        "`--to`", "engine", "takes", rows=[(f"`{name}`", each.label, each.takes) for name, each in TARGETS.items()]
+    ),
+    "lambdas": lambda: cells(
+        "name", "moves", "metric", rows=[(lambda_name(name), each.about, each.metric) for name, each in LAMBDAS.items()]
+    ),
+    "click models": lambda: ", ".join(f"`{name}`" for name in CLICK_MODELS) + "\n",
+    "strategies for rows": lambda: cells(
+        "`strategy`", "takes", rows=[(f'`"{name}"`', first_sentence(each)) for name, each in STRATEGIES.items()]
+    ),
+    "strategies for pairs": lambda: cells(
+        "`strategy`", "takes", rows=[(f'`"{name}"`', each) for name, each in PAIR_STRATEGIES.items()]
+    ),
+    "fusions": lambda: cells(
+        "target", "since", "weighted RRF", "takes", "writes",
+        rows=[
+            (
+                f"`{each.name}`", each.label, each.weighted_rrf, each.takes,
+                first_sentence(each.write).removeprefix("Return "),
+            )
+            for each in FUSION_TARGETS.values()
+        ],
+    ),
+}  # fmt: skip
+"""Tables of guides by the name in their marks, ``<!-- registry NAME -->`` and ``<!-- end of registry -->``."""
+_BLOCK = re.compile(r"(<!-- registry ([\w ]+) -->\n).*?(<!-- end of registry -->)", re.DOTALL)
+
+
+def guides() -> dict[Path, str]:
+    """Return the text of every guide that lists a registry, by its path."""
+    old = {path: path.read_text(encoding="utf-8") for path in sorted((DOCS / "guide").glob("*.md"))}
+    return {
+        path: _BLOCK.sub(lambda match: f"{match[1]}\n{REGISTRIES[match[2]]()}\n{match[3]}", text)
+        for path, text in old.items()
+        if _BLOCK.search(text)
+    }
+
+
 if __name__ == "__main__":
     made = pages()
     for old in API.glob("*.md"):
@@ -137,3 +230,5 @@ if __name__ == "__main__":
             old.unlink()
     for name, text in made.items():
         (API / name).write_text(text, encoding="utf-8")
+    for path, text in guides().items():
+        path.write_text(text, encoding="utf-8")

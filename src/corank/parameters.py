@@ -134,10 +134,10 @@ FUSION_STRATEGIES = {
     "queries": "Whole queries on which plausible fusions differ most",
     "sample": "Single documents, drawn in proportion to that difference",
 }
-"""Strategies of `corank.comparison.fusion_suggest`."""
+"""Strategies of `corank.models.fusion.suggest`."""
 PAIR_STRATEGIES = {
     "entropy": "Largest expected decrease of the entropy of f",
-    "bald": "Largest mutual information of the answer and f",
+    "bald": "Largest mutual information of the answer and f, without the noise of the answer",
     "random": "Random pairs",
 }
-"""Strategies of `corank.models.gp.preference.questions`."""
+"""Strategies of `corank.models.gp.questions`."""

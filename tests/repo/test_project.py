@@ -60,9 +60,9 @@ def test_the_package_ships_types_and_the_source_distribution_what_it_lists():
 
 def test_files_that_contributors_are_sent_to_are_there():
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert not [
-        name for name in re.findall(r"`((?:src|tests|docs|fuzz)/[\w/.-]+)`", guide) if not (ROOT / name).exists()
-    ]
+    names = re.findall(r"`((?:src|tests|docs|fuzz|benchmarks|examples|experiments)/[\w/.-]+)`", guide)
+    assert names
+    assert not [name for name in names if not (ROOT / name).exists()]
 
 
 def test_the_overview_names_files_layers_and_types_that_exist():
@@ -74,6 +74,7 @@ def test_the_overview_names_files_layers_and_types_that_exist():
     layers = re.findall(r"\w+", " ".join(line for lines in drawings for line in lines))
     drawn = page[page.index("```") : page.rindex("```")]
     assert not [layer for layer in layers if not re.search(rf"^ .*\b{layer}\b", drawn, re.MULTILINE)]
+    assert not set(re.findall(r"(\w+)/", drawn)) - {path.name for path in (ROOT / "src").rglob("*/")}
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     table = page[page.index("## Main types") : page.index("## Conventions")]
     types = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]

@@ -73,8 +73,13 @@ def script(name):
 
 
 def test_generated_pages_are_up_to_date():
-    reference = script("make_api").pages()
-    assert {path.name: text_of(path) for path in (DOCS / "api").glob("*.md")} == reference, "python docs/make_api.py"
+    made = script("make_api")
+    assert {path.name: text_of(path) for path in (DOCS / "api").glob("*.md")} == made.pages(), "python docs/make_api.py"
+    guides = made.guides()
+    assert {name for path in guides for name in re.findall("<!-- registry (.*) -->", text_of(path))} == {
+        *made.REGISTRIES
+    }
+    assert {path: text_of(path) for path in guides} == guides, "python docs/make_api.py"
 
 
 def test_every_public_name_is_in_the_reference():

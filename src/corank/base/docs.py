@@ -1,9 +1,11 @@
-"""Descriptions of parameters that several estimators share, and the decorator that puts them into docstrings."""
+"""What docstrings and help texts share: descriptions of parameters, and the entries of registries."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args
 
 from corank.parameters import AboveZero, Conversion, LossName, Missing, QueryWeight, Targets
@@ -139,3 +141,26 @@ def shared_parameters(cls: Class) -> Class:
 
 def _indented(text: str, margin: str) -> str:
     return textwrap.indent(textwrap.dedent(text).strip(), margin)
+
+
+def first_sentence(entry: Any) -> str:
+    """Return the text of an entry of a registry, or the first sentence of its docstring, without the full stop."""
+    if isinstance(entry, str):
+        return entry
+    return " ".join(re.split(r"[.;]\s", inspect.cleandoc(entry.__doc__ or "") + " ")[0].split()).replace("``", "`")
+
+
+def list_choices(entries: Mapping[str, Any], quote: str = "") -> str:
+    """Return the names of a registry with a text on each, for the help of an option."""
+    texts = {f"{quote}{name}{quote}": first_sentence(entry).replace("`", "") for name, entry in entries.items()}
+    *most, last = (f"{name} ({text[:1].lower()}{text[1:]})" for name, text in texts.items())
+    return f"{', '.join(most)} or {last}"
+
+
+def fill_choices(function: Callable[..., Any], entries: Mapping[str, Any]) -> None:
+    """Replace ``{choices}``, alone on a line of a docstring, by the entries of a registry."""
+    if function.__doc__ is not None:
+        text = textwrap.fill(f"{list_choices(entries, chr(34))}.", 108)
+        function.__doc__ = re.sub(
+            r"^( *)\{choices\}$", lambda match: textwrap.indent(text, match[1]), function.__doc__, flags=re.MULTILINE
+        )

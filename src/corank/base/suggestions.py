@@ -26,6 +26,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
+from corank.base.docs import fill_choices
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, transform_with_qid
@@ -65,13 +66,10 @@ def suggest(
         One query id per row; None means one query.
     n : int
         Number of rows; fewer are returned if fewer are unjudged.
-    strategy : {"uncertain", "top", "representative", "random"} or callable
-        Value of a row. "uncertain": the smallest |f − t|, where t is halfway between the mean scores of rows judged
-        good (above the middle of the query's judged grades) and bad; divided by the standard deviation of f if
-        ``predict`` takes ``return_std``. If all judged rows agree, the unjudged rows take the other side. "top": the
-        highest score. "representative": the highest mean similarity to the query's rows, minus that to its judged
-        rows. "random": random rows. In a query without judged rows, "uncertain", and "top" without a model, are
-        "representative". A function takes a `Pool` and returns one value per row.
+    strategy : str or callable
+        Which rows are most valuable, a name of `corank.base.STRATEGIES`:
+        {choices}
+        A function takes a `Pool` and returns one value per row.
     similar : float
         Cosine from which a row counts as a near-duplicate of an earlier suggestion and is skipped, while its query has
         other rows. It is measured in the space of the model's last step. A value above 1 skips no row.
@@ -263,7 +261,8 @@ def random(pool: Pool) -> Floats:
 
 
 STRATEGIES: dict[str, Strategy] = {f.__name__: f for f in (uncertain, top, representative, random)}
-"""Strategies by name; the first sentence of each docstring is the help of `corank suggest`."""
+"""Strategies by name; help, docstring and guide take the first sentence of each docstring."""
+fill_choices(suggest, STRATEGIES)
 
 
 def find_strategy(strategy: Any) -> tuple[str, Strategy]:

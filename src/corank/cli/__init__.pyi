@@ -1,3 +1,4 @@
+from corank.base.docs import list_choices as list_choices
 from corank.cli.clicks import read_bias as read_bias
 from corank.cli.commands import GROUPS as GROUPS
 from corank.cli.commands import OTHER_NAMES as OTHER_NAMES
@@ -17,7 +18,6 @@ from corank.cli.options import Qid as Qid
 from corank.cli.options import Seed as Seed
 from corank.cli.options import Verb as Verb
 from corank.cli.options import VerbGroup as VerbGroup
-from corank.cli.options import list_choices as list_choices
 from corank.cli.output import emit as emit
 from corank.cli.output import make_console as make_console
 from corank.cli.output import print_json as print_json

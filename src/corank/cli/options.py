@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib.metadata import entry_points
@@ -21,18 +19,6 @@ INTERRUPTED = 130
 
 TERMINATED = 143
 """Exit code of a command that a request to terminate (SIGTERM) ended."""
-
-
-def list_choices(entries: Mapping[str, Any]) -> str:
-    """Return names with a text on each, for the help of an option: a string, or the first sentence of a docstring."""
-    texts = {name: item if isinstance(item, str) else first_sentence(item) for name, item in entries.items()}
-    *most, last = (f"{name} ({text[:1].lower()}{text[1:]})" for name, text in texts.items())
-    return f"{', '.join(most)} or {last}"
-
-
-def first_sentence(thing: Any) -> str:
-    """Return the first sentence of a docstring, without the full stop."""
-    return re.split(r"[.;]\s", inspect.cleandoc(thing.__doc__) + " ")[0].replace("`", "")
 
 
 Data = Annotated[

@@ -285,6 +285,8 @@ def disagreement_error(judged: Judgements) -> PerQuery:
 @measure("kpartite", "k-partite", larger_is_better=False, fills_empty=False)
 def kpartite_error(judged: Judgements, alpha: float = 1.0) -> PerQuery:
     """
+    Share of wrongly ordered pairs, each weighted by its difference of grades to the power alpha.
+
     R̂_α = (1/C) Σ_{l<m} Σ (m − l)^α [wrong + ½ tie], C the number of pairs with different grades l < m.
 
     O(n log n) for α = 0 (the disagreement error) and α = 1; O(n K + n log n) for K grades otherwise. With α > 0,

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from corank_lab.records.records import RecordDetails
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.project import word_pattern
 from corank_lab.screening.stopping.forecast import Forecast
 
 # an address ends before punctuation that closes a sentence
@@ -95,11 +96,6 @@ _LONG = 80  # texts of more characters are paragraphs, shorter ones are listed
 _SIDES = ("for", "against", "tellfor", "tellagainst")
 
 
-def split_words(text: str) -> list[str]:
-    """Return the words of a setting, which commas or line ends separate."""
-    return [one for part in re.split(r"[,\n]", text) if (one := " ".join(part.split()))]
-
-
 def highlight(text: str, words: Mapping[str, Sequence[str]]) -> Markup:
     """
     Return a text as HTML with highlighted words.
@@ -108,7 +104,7 @@ def highlight(text: str, words: Mapping[str, Sequence[str]]) -> Markup:
     <mark class="for">Rats</mark> &amp; <mark class="against">mice</mark>
     """
     text = clean(text)
-    given = [(side, _pattern(words[side])) for side in _SIDES if words.get(side)]
+    given = [(side, word_pattern(words[side])) for side in _SIDES if words.get(side)]
     if not given:
         return escape(text)
     pattern = re.compile("|".join(f"(?P<{side}>{part})" for side, part in given), re.IGNORECASE)
@@ -156,20 +152,6 @@ def links(details: RecordDetails) -> list[tuple[str, str]]:
     if re.fullmatch(r"https://[^\s<>\"'`\\]+", address):
         result.append((one_line(address.removeprefix("https://"), 60), address))
     return result
-
-
-def _pattern(words: Sequence[str]) -> str:
-    """
-    Return a pattern of whole words; blanks in a word match any blanks.
-
-    A ``*`` is a wildcard only at the end of a word: several of them in one word could take exponential time.
-    """
-    parts = [
-        r"\s+".join(re.escape(part.rstrip("*")) + r"\w*" * part.endswith("*") for part in word.split())
-        for word in sorted(words, key=len, reverse=True)
-        if word.strip("* ")
-    ]
-    return rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)" if parts else r"(?!)"
 
 
 def card(fields: Mapping[str, str], images: Container[str], hidden: Container[str] = ()) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from corank_lab.pages.app import PageRequest
 from corank_lab.pages.grading import GradeWorkspace
 from corank_lab.pages.imports import NO_FILE
 from corank_lab.pages.markup import one_line, record_values, rich
-from corank_lab.pages.screening import MAX_REASONS, ScreenWorkspace
+from corank_lab.pages.screening import ScreenWorkspace
 from corank_lab.pages.screening_results import agreement_rows
 from corank_lab.pages.training import REPORT
 from corank_lab.pages.uploads import sort_upload
@@ -257,7 +257,7 @@ def conflicts(page: PageRequest) -> Response:
         ]
     return page.render(
         "screen_conflicts.html", n_left=len(left), n_settled=len(settled), rows=rows, last=workspace.last,
-        reasons=list(enumerate(workspace.reasons[:MAX_REASONS], 1)), criteria=rich(workspace.setting("criteria")),
+        reasons=list(enumerate(workspace.reasons, 1)), criteria=rich(workspace.setting("criteria")),
         found=result,
     )  # fmt: skip
 

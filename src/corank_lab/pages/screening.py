@@ -13,7 +13,7 @@ import numpy as np
 from corank.errors import InputError
 from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.journal import read_entry
-from corank_lab.pages.markup import clean, curve, one_line, record_values, rich, split_words
+from corank_lab.pages.markup import clean, curve, one_line, record_values, rich
 from corank_lab.pages.screening_results import PARTS, Results, agreement_rows
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import MAX_CHARACTERS, Export, NewProject, SaveResult, Setting, Workspace
@@ -22,22 +22,28 @@ from corank_lab.records.records import Records, read_records, records_from_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import similar_records, telling_words
-from corank_lab.screening.prior import keep_prior, kept_prior, probability_columns
+from corank_lab.screening.prior import probability_columns
+from corank_lab.screening.project import (
+    SHARE_LIMITS,
+    ScreeningPlan,
+    keep_prior,
+    plan_changes,
+    read_reasons,
+    split_words,
+    stored_options,
+)
 from corank_lab.screening.screening import N_AHEAD, Screening
 from corank_lab.screening.stopping.rules import (
-    DEFAULT_CONFIDENCE,
     DEFAULT_RULE,
     REMOVED_RULES,
     STOPPING_RULES,
     TRADE,
     accepted_error,
-    removed_sentence,
     trade_words,
 )
-from corank_lab.screening.stopping.urns import percent
+from corank_lab.screening.stopping.urns import percent, require_richness
 from corank_lab.screening.team import RECORDS, records_hash, records_payload, unique_records
 
-MAX_REASONS = 9
 N_TELLING = 30
 N_SIMILAR = 6
 MAX_RECORDS = 200_000
@@ -77,15 +83,24 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             "Share of records that several judges read; the others are read by one.",
         ),
         Setting(
-            "rule", "agree", "choice", "Stopping rule",
+            "rule", ScreeningPlan.rule, "choice", "Stopping rule",
             "When the pages advise to stop. Rules with a random sample prove or test the recall.",
             choices={name: rule.summary for name, rule in STOPPING_RULES.items()},
         ),
         Setting(
-            "target", 0.95, "share", "Recall to reach (%)", "Share of the relevant records to be found.", 0.5, 0.999
+            "target", ScreeningPlan.target, "share", "Recall to reach (%)",
+            "Share of the relevant records to be found.", *SHARE_LIMITS,
         ),
         Setting(
-            "confidence", DEFAULT_CONFIDENCE, "share", "Confidence (%)", trade_words(), 0.5, 0.999
+            "confidence", ScreeningPlan.confidence, "share", "Confidence (%)", trade_words(), *SHARE_LIMITS
+        ),
+        Setting(
+            "richness", ScreeningPlan.richness, "number", "Random records first",
+            "Number of random records to read before all others, to estimate how many are relevant.", 0, MAX_RECORDS,
+        ),
+        Setting(
+            "seed", ScreeningPlan.seed, "number", "Random seed", "Draws the random samples. Fix it before reading.",
+            0, 2**32,
         ),
         Setting(
             "use_labels", True, "flag", "Use labels of the files as known answers",
@@ -134,10 +149,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
 
     @property
     def notice(self) -> str:
-        """Say that the rule of an old project was removed, or that its probabilities cannot be used."""
-        rule = str(self.project.settings.get("rule", DEFAULT_RULE))
-        removed = removed_sentence(rule) + f" {DEFAULT_RULE!r} is used now." if rule in REMOVED_RULES else ""
-        return " ".join(filter(None, (removed, self.remark)))
+        """Say what the project keeps and cannot be used: a removed rule, or a column of probabilities."""
+        return " ".join(self.remarks)
 
     @property
     def any_judge(self) -> str:
@@ -147,8 +160,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
     @property
     def reasons(self) -> list[str]:
         """Reasons of exclusion, for the keys 1 to 9."""
-        lines = (" ".join(line.split()) for line in self.setting("reasons").splitlines())
-        return list(dict.fromkeys(line for line in lines if line))
+        return read_reasons(self.setting("reasons").splitlines())
 
     def known_before(self) -> dict[str, Any]:
         """Return what the form of prior knowledge shows, and the errors that a user may accept."""
@@ -168,6 +180,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         wanted = {setting.name: setting for setting in self.settings}
         topic = wanted["topic"].read(form.get("topic"))
         confidence = wanted["confidence"].read(form.get("confidence"))
+        plan_changes(self.project.settings, {"confidence": confidence}, (entry for _, entry in self.log))
         reviews = None
         if upload.tables:
             with upload.on_disk() as paths:
@@ -232,7 +245,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             "template": "screen_question.html", "record": record_values(session.unique, number, words),
             "item": session.records.ids[number], "client_id": f"{n_entries}-{number}", "is_change": is_change,
             "is_unread": is_unread, "before": before, "note": note, "tags": tags,
-            "reasons": list(enumerate(self.reasons[:MAX_REASONS], 1)),
+            "reasons": list(enumerate(self.reasons, 1)),
             "criteria": rich(self.setting("criteria")), "state": session.advice,
             "has_words": bool(words.get("tellfor") or words.get("tellagainst")),
         }  # fmt: skip
@@ -313,12 +326,11 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             return SaveResult(False)
         return self._store(judge, number, entry, client_id)
 
-    @staticmethod
-    def check_settings(settings: Mapping[str, Any]) -> None:
-        """Raise if there are more reasons than keys."""
-        lines = [line for line in settings["reasons"].splitlines() if line.strip()]
-        if len(lines) > MAX_REASONS:
-            raise InputError(f"there are {len(lines)} reasons; the keys 1 to 9 allow {MAX_REASONS}, so merge some.")
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        """Raise if there are more reasons than keys or too few records, or if a random sample has begun otherwise."""
+        read_reasons(settings["reasons"].splitlines())
+        require_richness(int(settings["richness"]), len(self.session.records))
+        plan_changes(self.project.settings, settings, (entry for _, entry in self.log))
 
     def history(self, judge: str) -> list[dict[str, Any]]:
         """Return the answers of a judge, the newest first."""
@@ -389,12 +401,10 @@ class ScreenWorkspace(Workspace):  # noqa: D101
 
     def _session(self) -> Screening:
         unique = unique_records(self.everything, self.groups, [entry for _, entry in self.log])
-        prior, self.remark = kept_prior(self.store, self.project, unique.unique)
+        options, self.remarks = stored_options(self.store, self.project, unique.unique)
         session = Screening(
-            unique, prior=prior, share=True, readers=int(self.setting("readers")),
-            overlap=self.setting("shared_records"), rule=self.setting("rule"), target=self.setting("target"),
-            confidence=self.setting("confidence"),
-        )  # fmt: skip
+            unique, share=True, readers=int(self.setting("readers")), overlap=self.setting("shared_records"), **options
+        )
         session.topic = self.setting("topic")
         if self.setting("use_labels"):
             session.use_labels()

@@ -19,6 +19,7 @@ from corank_lab.screening.certificate import make_certificate
 from corank_lab.screening.export import export_screening
 from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph, screening_agreement
 from corank_lab.screening.prisma import flow_diagram
+from corank_lab.screening.project import ScreeningPlan
 from corank_lab.screening.report import certificate_files, screening_facts, settled_answers, table_csv
 from corank_lab.screening.team import KNOWN, RECORDS
 
@@ -88,10 +89,8 @@ class Results:
         with self._workspace.lock:
             session = self._workspace.session
             session.answers_of(self._workspace.any_judge)
-            return screening_facts(
-                session.unique, session.judges, agreement, rule=session.rule.name, target=session.rule.target,
-                confidence=session.rule.confidence,
-            )  # fmt: skip
+            plan = ScreeningPlan.stored(self._workspace.project.settings)
+            return screening_facts(session.unique, session.judges, agreement, plan)
 
     def _records(self, only: str, suffix: str, *, all_copies: bool = False) -> Callable[[], bytes]:
         def content() -> bytes:
@@ -127,7 +126,7 @@ class Results:
     def _certificate(self) -> bytes:
         """Return an archive with certificate, files of records and journals, as `corank screen verify` needs it."""
         store, project = self._workspace.store, self._workspace.project
-        rule = self._workspace.session.rule
+        plan = ScreeningPlan.stored(project.settings)
         files = []
         for name in store.file_names(project.id):
             parts = _RECORD_FILE.fullmatch(name)
@@ -137,36 +136,27 @@ class Results:
                 raise InputError(f"the project has a file {name!r:.80}, which corank does not name so; import it anew.")
         if not files:
             raise InputError("the project keeps no files of records; open it with corank screen FILE --page first.")
-        out = io.BytesIO()
+        # names of files and of judges come from outside: they are data, and the files have numbers
+        logs, contents, titles = dict(sorted(self._logs().items())), {}, {}
+        for number, (_, name, title) in enumerate(sorted(files), 1):
+            place = f"records/{number}{_suffix(title)}"
+            contents[place], titles[place] = (store.file(project.id, name) or ("", b""))[1], title
         with tempfile.TemporaryDirectory(prefix="corank-") as folder:
-            # names of files and of judges come from outside: they are data, and the files have numbers
-            top = Path(folder)
-            paths = []
-            titles = {}
-            for number, (_, name, title) in enumerate(sorted(files), 1):
-                place = top / "records" / f"{number}{_suffix(title)}"
-                place.parent.mkdir(exist_ok=True)
-                place.write_bytes((store.file(project.id, name) or ("", b""))[1])
-                paths.append(place)
-                titles[f"records/{place.name}"] = title
-            answers = top / "answers"
-            answers.mkdir()
-            for number, (judge, text) in enumerate(sorted(self._logs().items()), 1):
-                (answers / f"{number}.jsonl").write_bytes(text)
-                titles[f"answers/{number}.jsonl"] = judge
-            (top / "names.json").write_text(json.dumps(titles, indent=1, ensure_ascii=False), encoding="utf-8")
+            paths = [Path(folder, place) for place in contents]
+            paths[0].parent.mkdir()
+            for path, content in zip(paths, contents.values(), strict=True):
+                path.write_bytes(content)
             try:
-                made = make_certificate(
-                    paths, answers, rule=rule.name, target=rule.target, confidence=rule.confidence
-                )  # fmt: skip
+                made = make_certificate(paths, logs, plan=plan)
             except InputError as error:
                 raise InputError(str(error).replace(f"{folder}/", "")) from None
-            for name, content in certificate_files(made).items():
-                (top / name).write_bytes(content)
-            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-                for path in sorted(top.rglob("*")):
-                    if path.is_file():
-                        archive.write(path, path.relative_to(top))
+        for number, (judge, lines) in enumerate(logs.items(), 1):
+            contents[f"answers/{number}.jsonl"], titles[f"answers/{number}.jsonl"] = lines, judge
+        contents["names.json"] = json.dumps(titles, indent=1, ensure_ascii=False).encode()
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in sorted({**contents, **certificate_files(made)}.items()):
+                archive.writestr(name, content)
         return out.getvalue()
 
 

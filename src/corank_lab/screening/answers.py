@@ -77,7 +77,6 @@ class ScreeningAnswers:
         self.notes: dict[int, str] = {}
         self.tags: dict[int, tuple[str, ...]] = {}  # those of a withdrawn answer stay, for the next one
         self.adjudicated: dict[int, ScreeningEntry] = {}  # entries that settle conflicts of judges
-        self.distinct: list[tuple[str, str]] = []  # ids of records that are different works
         self.unmatched: list[ScreeningEntry] = []  # entries about records that are not among these
         self.topic = ""
         self.n_found = self.n_known = self.n_sampled = 0  # numbers of relevant, known relevant, and sampled records
@@ -92,8 +91,7 @@ class ScreeningAnswers:
         if entry.action == "topic":
             self.topic = entry.text
             return None
-        if entry.action == "distinct":
-            self.distinct.append((entry.id, entry.of))
+        if entry.action == "distinct":  # `unique_records` reads it
             return None
         number = self.unique.find(entry.id, entry.keys, entry.title)
         if number is None:
@@ -291,7 +289,7 @@ def independent(answers: ScreeningAnswers) -> dict[int, bool]:
     }
 
 
-def combine(judges: Judges, *, conflicts: bool = True) -> ScreeningAnswers:
+def combine(judges: Judges) -> ScreeningAnswers:
     """Put the answers of all judges together, in the order of their times."""
     first: dict[int, tuple[str, str, ScreeningEntry]] = {}
     verdicts: dict[int, set[str]] = {}
@@ -314,8 +312,6 @@ def combine(judges: Judges, *, conflicts: bool = True) -> ScreeningAnswers:
             final = settled[number]
             entry = replace(entry, action=final.action, reason=final.reason, tags=final.tags)
         elif len(verdicts.get(number, ())) > 1:
-            if not conflicts:
-                continue
             entry = replace(entry, action="relevant", reason="")
         elif verdicts.get(number) and entry.action == "duplicate":
             entry = replace(entry, action=next(iter(verdicts[number])))

@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from corank import __version__
@@ -21,9 +22,10 @@ from corank.errors import InputError, suggest_names
 from corank_lab.database.journal import parse_lines
 from corank_lab.records.duplicates import find_duplicates
 from corank_lab.records.records import read_records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine, find_conflicts
+from corank_lab.screening.answers import Judges, ScreeningAnswers, ScreeningEntry, combine, find_conflicts
+from corank_lab.screening.project import DEFAULT_PLAN, ScreeningPlan
 from corank_lab.screening.stopping.forecast import advice_sentence
-from corank_lab.screening.stopping.rules import DEFAULT_CONFIDENCE, DEFAULT_RULE, StoppingRule, stopping_rule
+from corank_lab.screening.stopping.rules import StoppingRule
 from corank_lab.screening.stopping.urns import RandomSample, p_by_betting, percent, proof_sentence
 from corank_lab.screening.team import read_logs, unique_records
 
@@ -63,17 +65,12 @@ def make_certificate(
     records: Sequence[Path],
     answers: Path | Mapping[str, bytes] | None = None,
     *,
-    rule: str = DEFAULT_RULE,
-    target: float = 0.95,
-    confidence: float = DEFAULT_CONFIDENCE,
-    seed: int = 0,
+    plan: ScreeningPlan = DEFAULT_PLAN,
     keep_duplicates: bool = False,
     judge: str | None = None,
-    title: str | None = None,
-    text: str | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Values:
-    """Make the certificate of a screening."""
-    columns = {name: column for name, column in (("title", title), ("text", text)) if column is not None}
+    """Make the certificate of a screening; the columns of title and text may be named."""
     if answers is None or isinstance(answers, Path):
         logs: dict[str, bytes] = {}
         for name, lines in read_logs(records, read_records(*records, **columns), answers):
@@ -84,7 +81,7 @@ def make_certificate(
         if judge not in logs:
             raise InputError(f"there are no answers of the judge {judge!r}; {suggest_names(judge, list(logs))}.")
         logs = {judge: logs[judge]}
-    parts = _compute(records, logs, (rule, target, confidence, seed), keep_duplicates, columns)
+    parts = _compute(records, logs, plan, keep_duplicates, columns)
     return _sealed({"kind": KIND, "format": FORMAT, "software": f"corank {__version__}", **parts})
 
 
@@ -103,9 +100,9 @@ def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = N
     logs = _matching_logs(given["answers"], read_logs(records, read_records(*records, **columns), answers))
     wanted, sample = given["rule"], given["sample"]
     is_old = given["format"] != FORMAT
-    rule = DEFAULT_RULE if is_old else wanted["name"]
-    settings = (rule, wanted["target"], wanted["confidence"], sample["seed"] if sample else 0)
-    result = _compute(records, logs, settings, not given["records"]["duplicates_joined"], columns)
+    rule = ScreeningPlan.rule if is_old else wanted["name"]
+    plan = ScreeningPlan(rule, wanted["target"], wanted["confidence"], seed=sample["seed"] if sample else 0)
+    result = _compute(records, logs, plan, not given["records"]["duplicates_joined"], columns)
     parts = OLD_PARTS if is_old else PARTS
     both = [{part: values[part] for part in parts} for values in (given, _plain(result))]
     difference = next(iter(_differences(both[0], both[1])), None)
@@ -180,9 +177,9 @@ def _matching_logs(stated: Sequence[Mapping[str, Any]], found: Sequence[tuple[st
     """Return the logs as they were when the certificate was made; lines that were added later are left out."""
     logs = {}
     for log in stated:
-        parts = [content[: log["bytes"]] for _, content in found]
+        parts = [content[: log["bytes"]] for judge, content in found if judge == log["judge"]]
         same = [part for part in parts if hashlib.sha256(part).hexdigest() == log["sha256"]]
-        if not same and not any(judge == log["judge"] for judge, _ in found):
+        if not parts:
             raise InputError(f"the log of the judge {log['judge']!r} is missing; pass its folder with --answers.")
         if not same:
             raise InputError(
@@ -196,11 +193,10 @@ def _matching_logs(stated: Sequence[Mapping[str, Any]], found: Sequence[tuple[st
 def _compute(
     paths: Sequence[Path],
     logs: Mapping[str, bytes],
-    settings: tuple[str, float, float, int],
+    plan: ScreeningPlan,
     keep_duplicates: bool,
     columns: Mapping[str, str],
 ) -> Values:
-    name, target, confidence, seed = settings
     files = [{"name": path.name, "sha256": hashlib.sha256(read_regular(path)).hexdigest()} for path in paths]
     records = read_records(*paths, **columns)
     entries = {judge: parse_lines(ScreeningEntry, content, Path(f"{judge}.jsonl")) for judge, content in logs.items()}
@@ -212,11 +208,13 @@ def _compute(
     judges = {judge: ScreeningAnswers(unique, lines) for judge, lines in entries.items()}
     team = combine(judges) if len(judges) > 1 else next(iter(judges.values()))
     n = len(unique.unique)
-    rule = stopping_rule(name, n - len(team.beforehand), target, confidence)
-    sample = _sample(rule, team, judges, seed, entries)
+    rule = plan.rule_for(n - len(team.beforehand))
+    for judge, lines in entries.items() if rule.needs_sample and team.is_sampled else ():
+        _require_times(judge, lines)
+    sample = sample_part(rule, team, judges, plan.seed)
     return {
         "rule": {
-            "name": name, "target": target, "confidence": rule.confidence, "evidence": rule.evidence,
+            "name": plan.rule, "target": plan.target, "confidence": rule.confidence, "evidence": rule.evidence,
             "assumes": rule.assumes,
         },
         "records": {
@@ -236,25 +234,17 @@ def _compute(
             "last_answer": max((entry.time for entry in everyone), default=""),
         },
         "sample": sample,
-        "result": {**_result(rule, team, n, sample), "in_conflict": len(find_conflicts(judges))},
+        "result": {**result_part(rule, team, n, sample), "in_conflict": len(find_conflicts(judges))},
     }  # fmt: skip
 
 
-def _sample(
-    rule: StoppingRule,
-    team: ScreeningAnswers,
-    judges: Mapping[str, ScreeningAnswers],
-    seed: int,
-    entries: Mapping[str, list[Any]],
-) -> Values | None:
+def sample_part(rule: StoppingRule, team: ScreeningAnswers, judges: Judges, seed: int) -> Values | None:
     """The random sample of a rule that needs one; raise if its answers do not follow the order of the seed."""
     if not rule.needs_sample or not team.is_sampled:
         return None
     ids = team.unique.unique.ids
     sample = RandomSample(team, len(ids), rule, seed)
     _require_order(sample, judges, ids)
-    for judge, lines in entries.items():
-        _require_times(judge, lines)
     labels = sample.labels
     looks = [size for size in sample.plan.sizes if size <= len(labels)]
     return {
@@ -266,7 +256,7 @@ def _sample(
     }  # fmt: skip
 
 
-def _require_order(sample: RandomSample, judges: Mapping[str, ScreeningAnswers], ids: Sequence[str]) -> None:
+def _require_order(sample: RandomSample, judges: Judges, ids: Sequence[str]) -> None:
     """Raise if the sample of all judges together was not answered in its order; say so if each judge drew another."""
     wrong = _out_of_turn(sample)
     if wrong is None:
@@ -315,7 +305,7 @@ def _require_times(judge: str, lines: Sequence[ScreeningEntry]) -> None:
             last = max(last, entry.time)
 
 
-def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values | None) -> Values:
+def result_part(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values | None) -> Values:
     """What the rule states, and under which assumptions."""
     unread = n - len(team.relevant)
     finds, read, assumes = team.finds, len(team.ranked), rule.assumes

@@ -200,12 +200,9 @@ def _stopping(facts: ScreeningFacts) -> str:
             f"The screening was not finished: {left}, and the stopping rule '{rule.name}' ({goal}) did not advise to "
             f"stop.{proved}"
         )
-    known = EVIDENCE.get(rule.evidence, f"The evidence for the target is: {rule.evidence}.") + proved
-    assumes = f" The rule assumes: {rule.assumes.strip()}" if rule.assumes.strip() else ""
-    end = "" if not assumes or assumes.endswith((".", "!", "?")) else "."
     return (
         f"Screening stopped after {_n(counts.screened, 'record')} by the rule '{rule.name}', which aims at {goal}; "
-        f"{left}. {known}{assumes}{end}"
+        f"{left}. {EVIDENCE[rule.evidence]}{proved} The rule assumes: {rule.assumes}"
     )
 
 
@@ -233,7 +230,7 @@ def _down(share: float) -> str:
 
 
 def _n(n: int, what: str) -> str:
-    return f"{n} {what}" + ("" if n == 1 else "s")
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _were(n: int) -> str:
@@ -262,19 +259,7 @@ class ScreeningAgreement:
 
     def table(self) -> ReportTable:
         """Return the agreement as a table."""
-        rows = tuple(
-            (
-                f"{pair.first}, {pair.second}",
-                pair.question,
-                pair.n_both,
-                pair.n_same,
-                pair.n_yes,
-                pair.kappa,
-                pair.low,
-                pair.high,
-            )
-            for pair in self.pairs
-        )
+        rows = tuple((f"{pair.first}, {pair.second}", *pair[2:]) for pair in self.pairs)
         conflicts = f"{self.n_conflicts} conflict{'s' * (self.n_conflicts != 1)}"
         note = (
             f"{conflicts}, {self.n_settled} settled. Kappa with 95 % interval; reasons are compared on records that "

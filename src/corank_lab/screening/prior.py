@@ -10,23 +10,15 @@ do not bear it out. Until the first find, every third record is the one with the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError, suggest_names
-from corank_lab.records.records import Records, records_from_json, records_to_json
+from corank_lab.records.records import Records
 from corank_lab.screening.views import Views
-
-if TYPE_CHECKING:
-    from corank_lab.database.database import Database, Project
-
-REVIEWS = "prior/reviews.json"
-"""Name under which a project keeps the judged records of old reviews."""
 
 TRUST, SPREAD = 0.1, 0.5
 """Mean and standard deviation of the normal prior of β, per standard deviation of a source."""
@@ -60,48 +52,6 @@ class Prior:
             result.append(views.likeness(criteria).astype(np.float64))
         columns = [np.clip(standardised(scores), -LIMIT, LIMIT) for scores in result]
         return np.column_stack(columns) if columns else np.empty((len(records), 0))
-
-
-def keep_prior(
-    store: Database, project: Project, records: Records, reviews: Records | None, column: str | None
-) -> dict[str, Any]:
-    """
-    Keep sources of prior knowledge in a project, and return its settings that describe them; None changes nothing.
-
-    Raise `InputError` if a source cannot be used with the records of the project.
-    """
-    settings: dict[str, Any] = {}
-    if column is not None:
-        settings["probability"] = column
-        if column:
-            column_scores(records, column)
-    if reviews is not None:
-        rows, target = judged_rows(reviews)
-        judged = [int(row) for row in rows]
-        kept = Records(
-            [reviews.ids[row] for row in judged], [reviews.titles[row] for row in judged],
-            [reviews.abstracts[row] for row in judged], labels=reviews.labels[rows],
-        )  # fmt: skip
-        content = json.dumps(records_to_json(kept)).encode()
-        store.add_files(project.id, {REVIEWS: ("application/json", content)})
-        names = ", ".join(source.name for source in reviews.sources) or "records"
-        hashes = " ".join(source.sha256[:8] for source in reviews.sources)
-        settings["prior"] = f"{names}: {len(judged)} judged records, {int((target > 0).sum())} relevant ({hashes})"
-    return settings
-
-
-def kept_prior(store: Database, project: Project, records: Records) -> tuple[Prior, str]:
-    """Return the sources that a project keeps, and a sentence if the records lack the column of probabilities."""
-    column, reviews, remark = str(project.settings.get("probability", "")), None, ""
-    if project.settings.get("prior"):
-        kept = store.file(project.id, REVIEWS)
-        reviews = None if kept is None else records_from_json(json.loads(kept[1]))
-    if column:
-        try:
-            column_scores(records, column)
-        except InputError as error:
-            column, remark = "", f"The probabilities are not used: {error}"
-    return Prior(reviews, column), remark
 
 
 def judged_rows(reviews: Records) -> tuple[NDArray[np.intp], Floats]:

@@ -14,12 +14,12 @@ from corank.data import atomic_folder, csv_text
 from corank.errors import InputError
 from corank.tables import ReportTable
 from corank_lab.screening.answers import Judges, ScreeningAnswers, ScreeningEntry, combine, independent
-from corank_lab.screening.certificate import NOT_PROVED, certificate_bytes
+from corank_lab.screening.certificate import NOT_PROVED, certificate_bytes, result_part, sample_part
 from corank_lab.screening.export import JudgeAnswer, SettledAnswer, settle
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.methods import ScreeningAgreement, ScreeningFacts, methods_paragraph
 from corank_lab.screening.prisma import flow_diagram, prisma_counts
-from corank_lab.screening.stopping.rules import StoppingRule, stopping_rule
+from corank_lab.screening.project import ScreeningPlan
 
 ALWAYS = ("methods.txt", "prisma.csv", "prisma.md", "prisma.svg")
 """Files of every report."""
@@ -93,25 +93,19 @@ def settled_answers(unique: UniqueRecords, judges: Judges) -> dict[int, SettledA
 
 
 def screening_facts(
-    unique: UniqueRecords,
-    judges: Judges,
-    agreement: ScreeningAgreement,
-    *,
-    rule: str,
-    target: float,
-    confidence: float,
-    seed: int | None = None,
-    is_reached: bool | None = None,
-    bound: float | None = None,
+    unique: UniqueRecords, judges: Judges, agreement: ScreeningAgreement, plan: ScreeningPlan
 ) -> ScreeningFacts:
-    """Return what is known about a screening."""
+    """Return what is known about a screening; a random sample that proves nothing for all judges is not stated."""
     included = [pair for pair in agreement.pairs if pair.question == "included"]
     read = Counter(number for answers in judges.values() for number in independent(answers))
     team = combine(judges)
-    used: StoppingRule = stopping_rule(rule, len(unique.unique) - len(team.beforehand), target, confidence)
-    if is_reached is None:
-        is_reached = not used.needs_sample and used.advises(team.finds, len(team.ranked), team.n_known)
-    stopped_by = f"stopped by the rule '{rule}'" if is_reached else ""
+    used = plan.rule_for(len(unique.unique) - len(team.beforehand))
+    try:
+        sample = sample_part(used, team, judges, plan.seed)
+    except InputError:  # the certificate says why
+        sample = None
+    result = result_part(used, team, len(unique.unique), sample)
+    stopped_by = f"stopped by the rule '{plan.rule}'" if result["reached"] else ""
     ways: defaultdict[str, set[int]] = defaultdict(set)
     for answers in judges.values():
         for number, way in answers.chosen_by.items():
@@ -121,10 +115,10 @@ def screening_facts(
         prisma_counts(unique.everything, settled_answers(unique, judges), unique.groups, stopped_by=stopped_by),
         judges=[judge for judge, answers in judges.items() if independent(answers)],
         model=MODEL.format(features=features),
-        seed=seed,
+        seed=plan.seed,
         rule=used,
-        is_reached=is_reached,
-        bound=bound,
+        is_reached=result["reached"],
+        bound=result["bound"],
         duplicates_by="identifiers and similar titles, years and authors" if unique.groups is not None else "",
         n_known=len(ways["known"]),
         n_searched=len(ways["search"]),

@@ -365,7 +365,9 @@ class Screening(TeamAnswers):
                 evidence = "rule" if since is not None else None
             may_stop = evidence is not None
             if sampled is not None and unread:
-                return ScreeningAdvice(sampled, may_stop, to_sample, evidence, None, sentence, given=given)
+                return ScreeningAdvice(
+                    (*sampled, *richness), may_stop, to_sample, evidence, None, sentence, given=given
+                )
             figures = forecaster.forecast(finds, n_ranked, n_known)
             return ScreeningAdvice(
                 (*figures.lines(), *richness), may_stop, to_sample, evidence, since, sentence, figures, given

@@ -323,6 +323,11 @@ class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
         if files and not self.store.file_names(self.id):  # a project that was made from Python
             self.store.add_files(self.id, files)
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        assert self.project is not None, "a session sets the project"
+        return self.project.settings
+
     def find_records(self, records: Records) -> Project | None:
         self._single = UniqueRecords(records)
         return self.find(records_hash(records), records.sources[0].name if records.sources else "")

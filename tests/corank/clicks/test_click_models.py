@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -77,12 +75,6 @@ def test_bad_users_get_one_sentence(make, sentence):
 
 def test_an_empty_list_has_no_clicks():
     assert CascadeClicks().clicks([], np.random.default_rng(0)).tolist() == []
-
-
-def test_the_guide_lists_the_registry():
-    names = list(CLICK_MODELS)
-    guide = " ".join((Path(__file__).parents[3] / "docs/guide/clicks.md").read_text(encoding="utf-8").split())
-    assert ", ".join(f"`{name}`" for name in names) in guide
 
 
 @pytest.mark.parametrize("name", CLICK_MODELS)

@@ -80,7 +80,7 @@ def test_the_command_serves_next_to_the_file(tmp_path, monkeypatch):
         (["--known", "a"], "--known does not work with --page: include the records on the page"),
         (["--answers", "folder"], "--answers does not work with --page"),
         (["--share", "--overlap", "0.5"], "--overlap does not work with --page: set the number of readers"),
-        (["--seed", "3"], "--seed does not work with --page"),
+        (["--richness", "7"], "richness is 7, but there are 6 records"),
         (["--keep-duplicates"], "--keep-duplicates does not work with --page"),
         (["--title", "name"], "--title does not work with --page"),
     ],
@@ -104,7 +104,7 @@ def test_a_setting_that_an_earlier_version_stored_wrongly_is_mended(tmp_path):
             first.replace("/import", "/judge")
         )
         settings = store.projects()[0].settings
-        assert (settings["rule"], settings["target"]) == ("agree", 0.9)
+        assert (settings["rule"], settings["target"]) == ("agree", 0.95)
         client = PageClient(create_app(store), store.add_owner())
         assert client.get(first.replace("/import", "/judge")).status_code == 200
 

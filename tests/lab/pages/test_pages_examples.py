@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from corank_lab.pages.markup import clean, split_words
+from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import file_name
+from corank_lab.screening.project import split_words
 
 
 def test_markup():

@@ -24,7 +24,7 @@ from helpers.stores import open_new
 SETTINGS = {
     "project_name": "Bees", "criteria": "**Include** bees", "reasons": "wrong species\nno data", "topic": "bees",
     "highlight": "pollen, bee*", "highlight_against": "concrete", "readers": "1", "shared_records": "100",
-    "rule": "agree", "target": "95", "confidence": "95",
+    "rule": "agree", "target": "95", "confidence": "95", "richness": "0", "seed": "0",
 }  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def test_the_owner_deletes_a_project(store, owner, is_damaged):
 def test_a_screening_with_notes_undo_conflicts_and_reasons_round_trips(kind, store, owner, tmp_path):
     path = new_project(owner, "screen", [("bees.ris", with_duplicate(6).encode())]).removesuffix("/import")
     settings = {"project_name": "Bees", "reasons": "no data", "readers": "2", "shared_records": "100", "rule": "agree"}
-    owner.post(f"{path}/settings", {**settings, "target": "95", "confidence": "95"})
+    owner.post(f"{path}/settings", {**settings, "target": "95", "confidence": "95", "richness": "0", "seed": "0"})
     ann = PageClient(owner.app, store.add_judge(path[3:], "ann"))
     for client, actions in ((owner, ("relevant", "not-1", "later")), (ann, ("not", "not", "relevant"))):
         for action in actions:

@@ -33,7 +33,6 @@ def test_conflicts_are_of_those_who_read_and_end_with_the_adjudicator():
     assert together.relevant == {1: False, 2: False, 3: True, 4: False}
     assert together.current[1].reason == "dose"
     assert combine({"ann": ann, "bob": bob}).relevant[1] is True  # until it is settled
-    assert 1 not in combine({"ann": ann, "bob": bob}, conflicts=False).relevant
 
 
 def test_answers_together_are_in_the_order_of_time():

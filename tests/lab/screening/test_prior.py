@@ -12,7 +12,8 @@ from corank.errors import InputError
 from corank_lab.records.records import Records
 from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, make_views
 from corank_lab.screening.model import ScreeningModel
-from corank_lab.screening.prior import Prior, column_scores, keep_prior, kept_prior, logistic_map, probability_columns
+from corank_lab.screening.prior import Prior, column_scores, logistic_map, probability_columns
+from corank_lab.screening.project import keep_prior, kept_prior
 from helpers.records import collection
 
 RECORDS = collection(60, 12)

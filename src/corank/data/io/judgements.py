@@ -203,8 +203,8 @@ def _of_json(path: str | os.PathLike[str]) -> JudgementList:
             kind = next((key for key in _LISTS if isinstance(at_path(item, key), list)), None)
             if kind is None:
                 raise InputError(
-                    f"{where}: found {shortened(item)}, but no list query_doc_pairs (a book of Quepid), "
-                    "judgmentRatings (OpenSearch) or requests (_rank_eval); export the judgements again."
+                    f"{where}: found {shortened(item)}, but no list of Quepid, OpenSearch or _rank_eval "
+                    f"({', '.join(_LISTS)}); export the judgements again."
                 )
             for number, entry in enumerate(item[kind], 1):
                 place = f"{path if kind == 'query_doc_pairs' else where}, {kind} {number}"
@@ -339,6 +339,7 @@ Written = tuple[str, list[str]]
 
 
 def _as_table(judgements: JudgementList, name: str, index: str) -> Written:
+    """CSV: query, docid, rating, judge, answer, explanation."""
     rows: list[Sequence[object]] = [("query", "query_text", "docid", "rating", "judge", "answer", "explanation")]
     for query, document, grade, judge, answer, note in _columns(judgements):
         rating: object = _whole(grade) if grade == grade else ""
@@ -348,6 +349,8 @@ def _as_table(judgements: JudgementList, name: str, index: str) -> Written:
 
 
 def _as_quepid(judgements: JudgementList, name: str, index: str) -> Written:
+    """CSV for a case of Quepid: query, docid, rating."""
+
     def guarded(text: str) -> str:
         """Put a blank before signs that a spreadsheet would run, as Quepid does; readers strip it."""
         return f" {text}" if text.startswith(_FORMULA_SIGNS) else text
@@ -359,6 +362,7 @@ def _as_quepid(judgements: JudgementList, name: str, index: str) -> Written:
 
 
 def _as_book(judgements: JudgementList, name: str, index: str) -> Written:
+    """JSON of a book of Quepid."""
     pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for query, document, grade, judge, answer, note in _columns(judgements):
         answers = pairs.setdefault((query, document), [])
@@ -386,6 +390,7 @@ def _as_book(judgements: JudgementList, name: str, index: str) -> Written:
 
 
 def _as_workbench(judgements: JudgementList, name: str, index: str) -> Written:
+    """Judgement list of OpenSearch's Search Relevance Workbench."""
     ratings = [
         {"query": judgements.text_of(query), "ratings": [{"docId": item, "rating": grade} for item, grade in graded]}
         for query, graded in _by_query(judgements).items()
@@ -394,6 +399,7 @@ def _as_workbench(judgements: JudgementList, name: str, index: str) -> Written:
 
 
 def _as_rank_eval(judgements: JudgementList, name: str, index: str) -> Written:
+    """Request of Elasticsearch's `_rank_eval`, whose queries are to be replaced by those of the application."""
     requests = []
     not_whole = int(np.count_nonzero(judgements.y != np.floor(judgements.y)))
     if not_whole:
@@ -409,6 +415,7 @@ def _as_rank_eval(judgements: JudgementList, name: str, index: str) -> Written:
 
 
 def _as_qrels(judgements: JudgementList, name: str, index: str) -> Written:
+    """Text for trec_eval, with blanks in names percent-encoded."""
     lines, encoded = [], set()
     for query, graded in _by_query(judgements).items():
         for document, grade in graded:
@@ -420,6 +427,7 @@ def _as_qrels(judgements: JudgementList, name: str, index: str) -> Written:
 
 
 def _as_ranklib(judgements: JudgementList, name: str, index: str) -> Written:
+    """Text for RankLib, with blanks in names percent-encoded."""
     head, lines, encoded = [], [], 0
     for number, (query, graded) in enumerate(_by_query(judgements).items(), 1):
         words = " ".join(judgements.text_of(query).split())

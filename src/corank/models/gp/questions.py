@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base.docs import fill_choices
 from corank.data.inputs import as_pairs
 from corank.errors import InputError, suggest_names
 from corank.models.gp.process import Posterior
@@ -45,9 +46,8 @@ def suggest_pairs(
     Choose the pairs of rows to ask about next, the most valuable first; fewer than `n` if their gains are below `tol`
     nats.
 
-    The value of a pair is, by `strategy`: "entropy", the expected decrease of the entropy of f (eq. 10 of Chu and
-    Ghahramani, 2005); "bald", the mutual information of the answer and f, which excludes the noise of the answer
-    (Houlsby et al., 2011); or "random".
+    Values of `strategy` (eq. 10 of Chu and Ghahramani, 2005; Houlsby et al., 2011):
+    {choices}
 
     X: the rows to ask about; those of ``fit`` by default, without the pairs that the model learnt from.
     candidates: pairs to choose from; all pairs by default.
@@ -69,6 +69,9 @@ def suggest_pairs(
     if strategy == "random":
         return pairs[rng.permutation(len(pairs))[:n]]
     return _chosen(posterior, pairs, n, strategy, tol, 2.0 * model.sigma_**2)
+
+
+fill_choices(suggest_pairs, PAIR_STRATEGIES)
 
 
 def gains(posterior: Posterior, noise: float, strategy: str = "entropy", pairs: ArrayLike | None = None) -> Floats:

@@ -298,7 +298,8 @@ LAMBDAS: dict[str, LambdaKind] = {
     ),
     "regression": LambdaKind("every row, to its grade", "MSE", partial(_squares, True), needs_pairs=False),
     "spring": LambdaKind(
-        "every row, to zero", "disagreement", partial(_squares, False), uses_grade_values=False, needs_pairs=False,
+        "every row, to zero: makes costs convex", "disagreement", partial(_squares, False),
+        uses_grade_values=False, needs_pairs=False,
     ),
 }  # fmt: skip
 """Registry of λ, by name."""

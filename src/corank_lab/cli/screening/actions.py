@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from corank.console import printable
 from corank.errors import InputError
 from corank_lab.cli.screening.view import (
     DONE,
@@ -12,11 +14,14 @@ from corank_lab.cli.screening.view import (
     ListScreen,
     View,
     details_of,
+    draw,
     entry_words,
+    lay_out,
     record_foot,
     record_name,
     show_pages,
     texts,
+    turned,
 )
 from corank_lab.cli.terminal import Ask
 from corank_lab.screening import Screening, ScreeningProgress
@@ -43,15 +48,18 @@ p  progress in full
 space, b  next and previous page of a long abstract; arrows too
 q  quit; all answers are saved"""
 """All keys."""
+BEGIN = "enter begin   q quit"
+ANY = ("\n", "\r")
+"""Keys that begin the reading."""
 TALL = 30
 """Number of lines from which a terminal shows the whole forecast with every record."""
 N_SIMILAR = 9
 """Number of records that are offered as the original of a duplicate."""
 
 
-class Actions:
+class Reading:
     """
-    The actions of keys on a session.
+    A session on a terminal, the record on its screen, and the actions of keys.
 
     ask: reads keys and lines of a terminal; None if keys are lines of standard input.
     """
@@ -70,17 +78,52 @@ class Actions:
         self.message = ""
         self.tags: list[str] = []
         self.is_over = False
-        self._is_telling = self._has_changed = False
+        self._is_telling = self._has_changed = self._is_new = False
+        self._page, self._n_pages = 0, 1
+        self._learning: Thread | None = None
         self._is_screening = hasattr(session, "prefetch")
 
     def open(self, record: int | None, message: str = "") -> None:
-        raise NotImplementedError
+        """Show another record; fit the model for both answers while it is read."""
+        self.record, self.message = record, message
+        self.tags = [*self.session.tags.get(record, ())]
+        self._is_new, self._page = True, 0
+        prefetch = getattr(self.session, "prefetch", None)
+        if self.ask is not None and record is not None and prefetch is not None:
+            self._learning = Thread(target=prefetch, args=(record,))
+            self._learning.start()
+
+    def begin(self, notices: Sequence[str]) -> bool:
+        """Show what was found in the files, and on a terminal wait for a key; return whether to continue."""
+        if self.ask is None or not self.console.is_terminal:
+            for line in notices:
+                self.console.print(printable(line))
+            return True
+        view = View("files", texts(["What was read"], "bold")[0], [], texts(notices), texts([BEGIN], "dim"))
+        return show_pages(view, self.console, self.ask, ANY) not in DONE
 
     def settle(self) -> None:
-        """Wait until the answers may change."""
+        """Wait until the model is fitted, before answers change."""
+        if self._learning is not None:
+            self._learning.join()
+            self._learning = None
 
     def turn(self, key: str) -> None:
-        """Show another page."""
+        self._page = turned(self._page, key, self._n_pages)
+
+    def show(self) -> None:
+        """Draw the record on a terminal; elsewhere print it once, and each message once."""
+        assert self.record is not None
+        if self.ask is not None and self.console.is_terminal:
+            shown, self._n_pages = lay_out(self.view(), self._page, self.console)
+            draw(shown, self.console)
+        else:
+            view = self.view() if self._is_new else None
+            for part in [] if view is None else [view.name, view.title, *view.details, *view.body, "", *view.below]:
+                self.console.print(part)
+            if view is None and self.message:
+                self.console.print(printable(self.message))
+        self._is_new, self.message = False, ""
 
     def apply(self, action: str, text: str) -> None:
         if action == "turn":

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import Force, Json, KeepFormulas, Seed, emit, print_json, table_fields
+from corank.cli import Force, Json, KeepFormulas, emit, print_json, table_fields
 from corank.errors import InputError
-from corank_lab.cli.screening.screen import Files, RecordOptions, Richness, StoppingOptions
+from corank_lab.cli.screening.screen import Files, PlanOptions, RecordOptions, Richness, StoppingOptions
 
 if TYPE_CHECKING:
     from corank.tables import ReportTable
     from corank_lab.cli.screening.session import ScreeningFiles
     from corank_lab.screening import ScreeningReplay
     from corank_lab.screening.methods import ScreeningFacts
-
-
-STARTS = 10
-"""Default number of replays."""
+    from corank_lab.screening.project import ScreeningPlan
 
 
 def export(
@@ -88,7 +85,7 @@ def _export_log(files: ScreeningFiles, target: Path, *, force: bool, as_json: bo
 def report(
     records: Files,
     columns: RecordOptions,
-    stop: StoppingOptions,
+    plan: PlanOptions,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -97,7 +94,6 @@ def report(
             metavar="FOLDER", show_default=False,
         ),
     ] = None,
-    seed: Seed = 0,
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     force: Force = False,
@@ -105,17 +101,22 @@ def report(
     """Say whether the screening is finished and how far the judges agree; with --output, write a report."""
     from corank.cli import make_console, show
     from corank.data import require_place
+    from corank_lab.screening.certificate import SeparateSamplesError
     from corank_lab.screening.methods import screening_agreement
     from corank_lab.screening.report import certificate_files, require_report_place, screening_facts, write_report
 
-    files, stopping = columns.files(records), stop.settings()
+    files, given = columns.files(records), plan.given()
     if output is not None:
         require_report_place(output)
         require_place(output, overwrite=force, folder=True)
-    certificate, remark = _certificate(files, stopping, seed)
-    is_reached, bound = (certificate["result"][name] if certificate else None for name in ("reached", "bound"))
-    agreement = screening_agreement(files.judges)
-    facts = screening_facts(*files.judged, agreement, **stopping, seed=seed, is_reached=bool(is_reached), bound=bound)
+    used = files.plan(given)
+    certificate, remark = None, ""
+    try:
+        certificate = _certificate(files, used)
+    except SeparateSamplesError as error:
+        remark = f"There is no certificate: {error}"
+    agreement = screening_agreement(files.judged[1])
+    facts = screening_facts(*files.judged, agreement, used)
     table = agreement.table() if agreement.pairs else None
     names: list[str] = []
     if output is not None:
@@ -127,12 +128,12 @@ def report(
     if as_json:
         fields = {
             "output": output, "files": names, "finished": facts.is_reached or not facts.counts.unread, "state": state,
-            "n_conflicts": agreement.n_conflicts, "n_settled": agreement.n_settled,
+            "plan": vars(used), "n_conflicts": agreement.n_conflicts, "n_settled": agreement.n_settled,
             "agreement": table and table_fields(table),
         }  # fmt: skip
         print_json("screen report", fields)
         return
-    typer.echo(state)
+    typer.echo(f"{state}\nPlan of the project: {used}.")
     if table is not None:
         show(table, make_console())
     if agreement.n_conflicts > agreement.n_settled:
@@ -141,17 +142,12 @@ def report(
         typer.echo(f"wrote {output}: {', '.join(names)}")
 
 
-def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> tuple[dict[str, Any] | None, str]:
-    from corank_lab.screening.certificate import SeparateSamplesError, make_certificate
+def _certificate(files: ScreeningFiles, plan: ScreeningPlan, judge: str | None = None) -> dict[str, Any]:
+    from corank_lab.screening.certificate import make_certificate
 
-    try:
-        made = make_certificate(
-            files.paths, files.answers, **stopping, seed=seed, keep_duplicates=not files.is_grouped,
-            title=files.columns.get("title"), text=files.columns.get("text"),
-        )  # fmt: skip
-    except SeparateSamplesError as error:
-        return None, f"There is no certificate: {error}"
-    return made, ""
+    return make_certificate(
+        files.paths, files.answers, plan=plan, keep_duplicates=not files.is_grouped, judge=judge, columns=files.columns
+    )
 
 
 def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: str) -> str:
@@ -167,7 +163,7 @@ def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: st
 def certify(
     records: Files,
     columns: RecordOptions,
-    stop: StoppingOptions,
+    plan: PlanOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="Certificate to write, a .json file.")] = Path(
         "certificate.json"
     ),
@@ -178,13 +174,11 @@ def certify(
         str | None,
         typer.Option(help="Certify this judge alone.  [default: all judges together]", show_default=False),
     ] = None,
-    seed: Seed = 0,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
     """Write a certificate of a screening: rule, assumptions, sample, exact bound, hashes of records and answers."""
     from corank.data import atomic_file, require_place
-    from corank_lab.screening.certificate import make_certificate
     from corank_lab.screening.report import certificate_files
 
     for name, path, suffix in (("--output", output, ".json"), ("--page", page, ".html")):
@@ -192,9 +186,8 @@ def certify(
             raise InputError(f"{name} is {str(path)!r}; pass a name that ends in {suffix}.")
         if path is not None:
             require_place(path, overwrite=force)
-    certificate = make_certificate(
-        records, **stop.settings(), **vars(columns), seed=seed, judge=judge,
-    )  # fmt: skip
+    files, given = columns.files(records), plan.given()
+    certificate = _certificate(files, files.plan(given), judge)
     for path, content in zip((output, page), certificate_files(certificate, output.name).values(), strict=True):
         if path is not None:
             with atomic_file(path, overwrite=force) as scratch:
@@ -232,7 +225,7 @@ def replay(
     records: Files,
     columns: RecordOptions,
     stop: StoppingOptions,
-    starts: Annotated[int, typer.Option(min=1, help="Number of replays, each from another pair of records.")] = STARTS,
+    starts: Annotated[int, typer.Option(min=1, help="Number of replays, each from another pair of records.")] = 10,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -246,15 +239,16 @@ def replay(
     from corank.cli import make_console, show
     from corank.data import require_place
     from corank_lab.screening import simulate
+    from corank_lab.screening.project import ScreeningPlan
     from corank_lab.screening.report import require_report_place
 
     if output is not None:
         require_report_place(output, known=REPORT_FILES)
         require_place(output, overwrite=force, folder=True)
-    read, name, stopping = columns.files(records).records, records[0].name, stop.settings()
-    replays = simulate(read, starts, **stopping)
+    read, name, plan = columns.files(records).records, records[0].name, ScreeningPlan(**stop.given())
+    replays = simulate(read, starts, **plan.stopping)
     title = f"{name}: {len(read)} records, {int(read.labels.sum())} relevant"
-    table = _replay_table(title, replays, stopping["rule"], stopping["target"])
+    table = _replay_table(title, replays, plan.rule, plan.target)
     if as_json:
         print_json("screen replay", {"output": output, "table": table_fields(table)})
     else:
@@ -311,18 +305,16 @@ def _write_report(output: Path, name: str, table: ReportTable, replays: list[Scr
 def protocol(
     records: Files,
     columns: RecordOptions,
-    stop: StoppingOptions,
-    richness: Richness = 0,
-    seed: Seed = 0,
+    plan: PlanOptions,
+    richness: Richness = None,
     as_json: Json = False,
 ) -> None:
     """Write the plan of a screening in a paragraph, to be registered before it begins."""
     from corank_lab.screening.methods import protocol_paragraph
-    from corank_lab.screening.stopping import stopping_rule
 
-    files, settings = columns.files(records), stop.settings()
-    n = len(files.records) if files.groups is None else len(files.groups.representatives)
+    files, given = columns.files(records), {**plan.given(), "richness": richness}
+    files.require_richness(given)
+    n, used = files.n_to_judge, files.plan(given)
     hashes = {source.name: source.sha256 for source in files.records.sources}
-    rule = stopping_rule(settings["rule"], n, settings["target"], settings["confidence"])
-    paragraph = protocol_paragraph(n, hashes, rule, seed, richness)
+    paragraph = protocol_paragraph(n, hashes, used.rule_for(n), used.seed, used.richness)
     emit(as_json, "screen protocol", {"protocol": paragraph}, paragraph)

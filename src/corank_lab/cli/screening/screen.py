@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import Seed
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,42 +50,52 @@ class RecordOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingOptions:
-    """When reading may stop."""
+    """When reading may stop; None for what the project keeps."""
 
-    rule: Annotated[str, typer.Option(help="Stopping rule; an unknown name lists all of them.", metavar="RULE")] = (
-        "agree"
-    )
-    target: Annotated[float, typer.Option(help="Recall to reach: share of the relevant records.")] = 0.95
+    rule: Annotated[
+        str | None,
+        typer.Option(help="Stopping rule; an unknown name lists all of them.  [default: agree]", metavar="RULE"),
+    ] = None
+    target: Annotated[
+        float | None, typer.Option(help="Recall to reach: share of the relevant records.  [default: 0.95]")
+    ] = None
     accept: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--accept", "--confidence", help="Error that you accept, such as '1 in 20', or a confidence."
+            "--accept", "--confidence",
+            help="Error that you accept, such as '1 in 20', or a confidence.  [default: 1 in 20]",
         ),
-    ] = "1 in 20"  # fmt: skip
+    ] = None  # fmt: skip
 
-    def settings(self) -> dict[str, Any]:
-        """Return name, target and confidence."""
-        from corank_lab.screening.stopping import read_confidence, stopping_rule
+    def given(self) -> dict[str, Any]:
+        """Return the values that are given, by the names of a `ScreeningPlan`."""
+        from corank_lab.screening.project import SHARE_LIMITS, ScreeningPlan
+        from corank_lab.screening.stopping import read_confidence
 
-        confidence = read_confidence(self.accept)
-        stopping_rule(self.rule, 1, self.target, confidence)  # it checks them
-        return {"rule": self.rule, "target": self.target, "confidence": confidence}
+        named = {"confidence" if name == "accept" else name: value for name, value in vars(self).items()}
+        given = {name: value for name, value in named.items() if value is not None}
+        if self.accept is not None:
+            given["confidence"] = read_confidence(self.accept)
+        ScreeningPlan(**given).rule_for(1)  # it checks the name
+        for name in ("target", "confidence"):
+            low, high = SHARE_LIMITS
+            if not low <= given.get(name, low) <= high:
+                raise InputError(f"{name} is {given[name]}; write a number from {low:g} to {high:g}.")
+        return given
 
 
-Richness = Annotated[int, typer.Option(min=0, help="Random records to read first, to estimate how many are relevant.")]
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(StoppingOptions):
+    """The plan of a screening; None for what the project keeps."""
+
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32, help="Random seed.  [default: 0]")] = None
+
+
+Richness = Annotated[
+    int | None,
+    typer.Option(min=0, help="Random records to read first, to estimate how many are relevant.  [default: 0]"),
+]
 Judge = Annotated[str, typer.Option(help="Name of the judge.")]
-Reason = Annotated[
-    list[str] | None,
-    typer.Option(help="Reason of exclusion for the keys 1 to 9; repeatable, and stored.", show_default=False),
-]
-Highlight = Annotated[
-    list[str] | None,
-    typer.Option(help="Words to highlight, separated by commas; * is any ending.", show_default=False),
-]
-HighlightAgainst = Annotated[
-    list[str] | None,
-    typer.Option(help="Words that speak against relevance, highlighted otherwise.", show_default=False),
-]
 
 MOVED = {
     "--simulate": "screen replay RECORDS", "--export": "screen export RECORDS --output FILE",
@@ -99,7 +108,7 @@ MOVED = {
 def read(
     records: Files,
     columns: RecordOptions,
-    stop: StoppingOptions,
+    plan: PlanOptions,
     topic: Annotated[
         str | None,
         typer.Option(
@@ -129,71 +138,75 @@ def read(
     ignore_labels: Annotated[
         bool, typer.Option("--ignore-labels", help="Do not use labels of the file as known answers.")
     ] = False,
-    reason: Reason = None,
+    reason: Annotated[
+        list[str] | None,
+        typer.Option(help="Reason of exclusion for the keys 1 to 9; repeatable, and stored.", show_default=False),
+    ] = None,
     reasons: Annotated[
         Path | None,
         typer.Option(help="File of reasons of exclusion, one per line.", metavar="FILE", show_default=False),
     ] = None,
-    highlight: Highlight = None,
-    highlight_against: HighlightAgainst = None,
+    highlight: Annotated[
+        list[str] | None,
+        typer.Option(help="Words to highlight, separated by commas; * is any ending; stored.", show_default=False),
+    ] = None,
+    highlight_against: Annotated[
+        list[str] | None,
+        typer.Option(help="Words that speak against relevance, highlighted otherwise.", show_default=False),
+    ] = None,
     share: Annotated[
         bool, typer.Option("--share", help="Read together with other judges: no record twice, one model for all.")
     ] = False,
     overlap: Annotated[
         float, typer.Option(help="With --share, share of the records that every judge reads.", min=0.0, max=1.0)
     ] = 0.0,
-    richness: Richness = 0,
+    richness: Richness = None,
     page: Annotated[
         bool,
         typer.Option("--page", help="Read in the browser; corank.db next to the file keeps the answers."),
     ] = False,
-    seed: Seed = 0,
 ) -> None:
     """Read the most likely relevant record next, answer with a key, stop when nearly all are found."""
+    from corank_lab.cli.screening import session
+
     if overlap and not share:
         raise InputError("--overlap is a part of shared reading; pass --share too, or leave --overlap out.")
-    topic = _criteria(topic)
-    if page:
-        from corank_lab.cli.screening.session import read_on_page, require_possible
-
-        # pages are always shared
-        require_possible(**vars(columns), known=known, overlap=overlap, seed=seed, richness=richness)
-        options = {
-            "topic": topic, "highlight": ", ".join(highlight or ()), **stop.settings(),
-            "highlight_against": ", ".join(highlight_against or ()),
-            "use_labels": False if ignore_labels else None,
-        }  # fmt: skip
-        read_on_page(records, judge, options, reason or (), reasons, (prior or (), probability))
+    given = {
+        **plan.given(), "richness": richness, "topic": _criteria(topic), "reasons": _reasons(reason, reasons),
+        **_highlights(highlight, highlight_against),
+    }  # fmt: skip
+    sources = (prior or (), probability)
+    if page:  # pages are always shared
+        session.require_possible(**vars(columns), known=known, overlap=overlap)
+        session.read_on_page(records, judge, {**given, "use_labels": False if ignore_labels else None}, sources)
         return
-    from corank_lab.cli.screening import session
-    from corank_lab.cli.screening.view import Highlights
-
     ids = [item.strip() for listed in known or () for item in listed.split(",") if item.strip()]
     session.read(
-        columns.files(records), judge,
-        {
-            **stop.settings(), "topic": topic, "prior": (prior or (), probability), "known": ids, "random_state": seed,
-            "richness": richness,
-        },
-        reasons=reason or (), reasons_file=reasons, highlights=Highlights.of(highlight or (), highlight_against or ()),
-        ignore_labels=ignore_labels, overlap=overlap if share else None,
+        columns.files(records), judge, given, sources, known=ids, ignore_labels=ignore_labels,
+        overlap=overlap if share else None,
     )  # fmt: skip
 
 
-def settle(
-    records: Files,
-    columns: RecordOptions,
-    judge: Judge = "me",
-    reason: Reason = None,
-    highlight: Highlight = None,
-    highlight_against: HighlightAgainst = None,
-) -> None:
-    """Read only records on which judges disagree, and settle them."""
+def settle(records: Files, columns: RecordOptions, judge: Judge = "me") -> None:
+    """Read only records on which judges disagree, and settle them, with the reasons and words of the project."""
     from corank_lab.cli.screening import session
-    from corank_lab.cli.screening.view import Highlights
 
-    words = Highlights.of(highlight or (), highlight_against or ())
-    session.adjudicate(columns.files(records), judge, reasons=reason or (), highlights=words)
+    session.adjudicate(columns.files(records), judge)
+
+
+def _highlights(wanted: list[str] | None, unwanted: list[str] | None) -> dict[str, str | None]:
+    """Return words as a project keeps them; None if none are given."""
+    named = {"highlight": wanted, "highlight_against": unwanted}
+    return {name: ", ".join(words) if words else None for name, words in named.items()}
+
+
+def _reasons(given: list[str] | None, path: Path | None = None) -> str | None:
+    """Return reasons of exclusion as a project keeps them; None if none are given."""
+    from corank.data import read_utf8
+    from corank_lab.screening.project import read_reasons
+
+    lines = [*(given or ()), *(read_utf8(path).splitlines() if path is not None else ())]
+    return "\n".join(read_reasons(lines)) or None
 
 
 def _criteria(topic: str | None) -> str | None:

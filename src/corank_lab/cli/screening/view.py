@@ -7,12 +7,13 @@ No line is printed below the last line of the terminal, so that the screen does 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from corank.console import printable
 from corank_lab.cli.terminal import Ask
+from corank_lab.screening.project import word_pattern
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,34 +35,14 @@ MAX_AUTHORS = 3
 class Highlights:
     """Words to highlight."""
 
-    # wanted, unwanted: words that speak for and against relevance; ``*`` stands for any ending
-    wanted: tuple[str, ...] = ()
-    unwanted: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, wanted: Iterable[str], unwanted: Iterable[str]) -> Highlights:
-        """Make them of lists of words that are separated by commas."""
-        return cls(*(tuple(_split(side)) for side in (wanted, unwanted)))
+    wanted: Sequence[str] = ()  # wanted, unwanted: words that speak for and against relevance
+    unwanted: Sequence[str] = ()
 
     def apply(self, text: Text) -> Text:
         for words, style in ((self.wanted, FOR), (self.unwanted, AGAINST)):
             if words:
-                text.highlight_regex(_pattern(words), style=style)
+                text.highlight_regex(re.compile(word_pattern(words), re.IGNORECASE), style=style)
         return text
-
-
-def _split(listed: Iterable[str]) -> Iterator[str]:
-    for text in listed:
-        yield from filter(None, map(str.strip, text.split(",")))
-
-
-def _pattern(words: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern of whole words; blanks in a word match any blanks."""
-    parts = [
-        r"\s+".join(re.escape(part).replace(r"\*", r"\w*") for part in word.split())
-        for word in sorted(words, key=len, reverse=True)
-    ]
-    return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)", re.IGNORECASE)
 
 
 @dataclass

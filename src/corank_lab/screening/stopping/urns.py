@@ -303,11 +303,6 @@ class RandomSample:
             f"{n - size:,} that are unread now."
         )
 
-    @property
-    def next(self) -> int | None:
-        """The record to read next; a postponed one only if no other is left before the test."""
-        return next((number for number in self.left if number not in self.answers.later), next(iter(self.left), None))
-
 
 def proof_sentence(bound: float, unread: int, confidence: float) -> str:
     """State a lower bound of the recall; 100 % is written only if every record is read."""

@@ -193,7 +193,7 @@ def test_a_saved_kernel_comes_back_equal(kernel):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: as_kernel("rbq"), "kernel is 'rbq'; choose one of linear, polynomial, cosine, gaussian"),
+        (lambda: as_kernel("rbq"), "kernel is 'rbq'; choose one of"),
         (lambda: as_kernel(3), "kernel is 3; choose one of"),
         (lambda: as_kernel(GaussianKernel), "pass a Kernel"),
         (lambda: GaussianKernel("mean"), "gamma is 'mean'; pass a positive number or \"median\""),

@@ -52,14 +52,15 @@ def works(tmp_path):
 def test_every_line_says_when_who_what_and_why(works):
     types(works, "r\nn\nl\nnote x\nu\nq\n", "--known", RELEVANT[0], "--topic", "topic1", "--judge", "ann")
     lines = log(works, "ann")
-    assert [line["action"] for line in lines] == ["relevant", "topic", "relevant", "not", "later", "note", "undo"]
+    assert [line["action"] for line in lines] == ["relevant", "relevant", "not", "later", "note", "undo"]
     for line in lines:
         assert all(line[name] for name in LINE)
         assert line["judge"] == "ann"
         assert re.fullmatch(r"[0-9a-f]{16}", line["records"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
-        assert line["action"] == "topic" or (line["keys"] and line["title"])
-    for line in lines[2:5]:
+        assert line["keys"]
+        assert line["title"]
+    for line in lines[1:4]:
         assert line["by"] == "model"
         assert line["rank"] >= 1
         assert isinstance(line["score"], float)
@@ -252,8 +253,10 @@ def test_a_report_holds_numbers_diagram_methods_and_certificate(works):
     with pytest.raises(InputError, match="exists already"):
         types(works, "", "-o", folder, verb=["report"])
     words = ("--rule", "consecutive", "--target", "0.9", "--seed", "3", "--force", "--json")
-    fields = json.loads(types(works, "", "-o", folder, *words, verb=["report"]))
+    result = CliRunner().invoke(app, ["screen", "report", str(works), "-o", str(folder), *words])
+    fields = json.loads(result.stdout)
     assert fields["finished"] is False
+    assert "rule consecutive instead of agree" in result.stderr
     certificate = json.loads((folder / "certificate.json").read_text())
     assert (certificate["rule"]["name"], certificate["rule"]["target"]) == ("consecutive", 0.9)
     assert "'consecutive' (a recall of 0.9 " in (folder / "methods.txt").read_text()

@@ -17,6 +17,7 @@ from corank_lab.screening.certificate import (
     make_certificate,
     verify,
 )
+from corank_lab.screening.project import ScreeningPlan
 from corank_lab.screening.report import certificate_page
 from corank_lab.screening.stopping.urns import SamplePlan, draw_order
 from corank_lab.screening.team import read_logs
@@ -55,7 +56,7 @@ def log_of(path):
 
 
 def certify(path, rule, **more):
-    return make_certificate([path], rule=rule, target=0.8, seed=SEED, keep_duplicates=True, **more)
+    return make_certificate([path], plan=ScreeningPlan(rule, 0.8, seed=SEED), keep_duplicates=True, **more)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def test_the_sample_is_the_order_of_the_seed(sampled):
     drawn = [ids[number] for number in draw_order(len(ids), before, SEED)]
     assert certificate["sample"]["ids"] == drawn[: len(certificate["sample"]["ids"])]
     with pytest.raises(InputError, match="the order of seed 6 does not draw it then; pass the seed"):
-        make_certificate([path], rule="sample", target=0.8, seed=6, keep_duplicates=True)
+        make_certificate([path], plan=ScreeningPlan("sample", 0.8, seed=6), keep_duplicates=True)
 
 
 def test_later_answers_do_not_change_what_was_certified(tmp_path):

@@ -41,7 +41,7 @@ _TERMS = 50
 _LARGEST = 4611686018427387904  # 2^62
 
 
-@target("sql", "SQL", "linear models and trees")
+@target("sql", "SQL", "linear models, trees and sums of both")
 def write_sql(described: Description, options: ExportOptions) -> Export:
     """Return a query that adds a column of scores to a table."""
     if options.dialect not in DIALECTS:
