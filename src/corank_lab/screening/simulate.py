@@ -15,8 +15,10 @@ from corank.errors import InputError, import_extra
 from corank_lab.records.records import Records
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.prior import Prior
+from corank_lab.screening.project import ScreeningPlan
 from corank_lab.screening.screening import Screening
 from corank_lab.screening.stopping import DEFAULT_CONFIDENCE, DEFAULT_RULE, StoppingRule, stopping_rule
+from corank_lab.screening.stopping.rules import TRADE, accepted_error
 from corank_lab.screening.views import Views, make_views
 
 
@@ -118,6 +120,16 @@ def _replay(
     result = y[order]
     stop, n_known = rule.replay(result, np.random.default_rng(seed))
     return ScreeningReplay(seed, np.array(order), result, seconds, stop, n_known / int(y.sum()))
+
+
+def read_by_accepted_error(replays: Sequence[ScreeningReplay], plan: ScreeningPlan) -> dict[str, float]:
+    """Return the mean share that the rule of a plan reads with each accepted error; empty if all are equal."""
+    shares = {}
+    for confidence in sorted({*(level.confidence for level in TRADE), plan.confidence}):
+        rule = stopping_rule(plan.rule, len(replays[0].found), plan.target, confidence)
+        read = [rule.replay(item.found, np.random.default_rng(item.start))[0] / len(item.found) for item in replays]
+        shares[accepted_error(confidence)] = float(np.mean(read))
+    return shares if len(set(shares.values())) > 1 else {}
 
 
 def start_pair(y: NDArray[np.bool_], seed: int) -> tuple[int, int]:

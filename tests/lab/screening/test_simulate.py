@@ -6,7 +6,8 @@ import pytest
 from corank.errors import InputError
 from corank_lab.records.records import Records
 from corank_lab.screening import ScreeningReplay, simulate
-from corank_lab.screening.simulate import plot_recall
+from corank_lab.screening.project import ScreeningPlan
+from corank_lab.screening.simulate import plot_recall, read_by_accepted_error
 from helpers.records import collection
 
 
@@ -61,6 +62,16 @@ def test_replays_find_relevant_records_early():
         assert one.stop_recall == pytest.approx((1 + one.found[: one.stop].sum()) / y.sum())
     (again,) = simulate(records, [1])
     assert (again.order == replays[1].order).all()
+
+
+def test_what_is_read_with_each_accepted_error():
+    """With the accepted error of the plan, the share is that of the replays; a smaller error never reads less."""
+    replays = simulate(collection(200, 12, seed=1), 3, confidence=0.9)
+    shares = read_by_accepted_error(replays, ScreeningPlan(confidence=0.9))
+    assert shares["1 in 10"] == pytest.approx(np.mean([item.stop / len(item.found) for item in replays]))
+    assert list(shares) == ["1 in 5", "1 in 10", "1 in 20", "1 in 50"]
+    assert list(shares.values()) == sorted(shares.values())
+    assert read_by_accepted_error(replays, ScreeningPlan("consecutive")) == {}
 
 
 def test_a_collection_that_cannot_be_replayed_is_refused():

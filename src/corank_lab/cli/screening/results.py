@@ -248,7 +248,7 @@ def replay(
     read, name, plan = columns.files(records).records, records[0].name, ScreeningPlan(**stop.given())
     replays = simulate(read, starts, **plan.stopping)
     title = f"{name}: {len(read)} records, {int(read.labels.sum())} relevant"
-    table = _replay_table(title, replays, plan.rule, plan.target)
+    table = _replay_table(title, replays, plan)
     if as_json:
         print_json("screen replay", {"output": output, "table": table_fields(table)})
     else:
@@ -259,10 +259,11 @@ def replay(
             typer.echo(f"wrote {output}: report, curves and plot")
 
 
-def _replay_table(title: str, replays: list[ScreeningReplay], rule: str, target: float) -> ReportTable:
+def _replay_table(title: str, replays: list[ScreeningReplay], plan: ScreeningPlan) -> ReportTable:
     import numpy as np
 
     from corank.tables import ReportTable
+    from corank_lab.screening.simulate import read_by_accepted_error
 
     cells = [
         (item.atd, item.loss, item.wss95, item.recall10, item.stop / len(item.found), item.stop_recall, item.seconds)
@@ -270,13 +271,16 @@ def _replay_table(title: str, replays: list[ScreeningReplay], rule: str, target:
     ]
     rows = [(str(replay.start), *row) for replay, row in zip(replays, cells, strict=True)]
     rows.append(("mean", *np.mean(cells, axis=0).tolist()))
-    reached = np.mean([replay.stop_recall >= target - 1e-12 for replay in replays])
+    reached = np.mean([replay.stop_recall >= plan.target - 1e-12 for replay in replays])
+    note = f"The stopping rule {plan.rule!r} reached a recall of {plan.target:g} in {reached:.0%} of the starts."
+    if costs := read_by_accepted_error(replays, plan):
+        note += " Read by accepted error: " + "; ".join(f"{words} {share:.0%}" for words, share in costs.items()) + "."
     return ReportTable(
         title,
         ("start", "ATD", "loss", "WSS@95", "recall@10 %", "read at stop", "recall at stop", "s"),
         tuple(rows),
         digits=3,
-        note=f"The stopping rule {rule!r} reached a recall of {target:g} in {reached:.0%} of the starts.",
+        note=note,
     )
 
 
