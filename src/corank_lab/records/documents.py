@@ -49,6 +49,10 @@ _REPLY = re.compile(r"^(?:\s*(?:re|aw|fw|fwd|wg)\s*(?:\[\d+\])?:)+\s*", re.IGNOR
 _QUOTE, _SEPARATOR, _NEWLINE = "\u00fe", "\x14", "\u00ae"
 """Marks of a Concordance load file: around a value, between values, and for a line break inside one."""
 
+_BREAK = r"\r?\n|\r"
+_SPELT = str.maketrans({_QUOTE: "th", _SEPARATOR: " ", _NEWLINE: "(R)"})
+"""What stands for a mark inside a value of a written load file, which has no other way to keep it."""
+
 LOAD_FORMAT = "Concordance load file"
 PAGES, IMAGES = "Page Count", "Images"
 """Columns of what an Opticon file lists for a document."""
@@ -94,7 +98,7 @@ def parse_load_file(text: str, name: str) -> ParsedFile:
 def load_file_text(rows: Iterable[Sequence[str]]) -> str:
     """Return rows, the header first, as a Concordance load file."""
     lines = (
-        _SEPARATOR.join(_QUOTE + re.sub(r"\r?\n|\r", _NEWLINE, str(cell).replace(_QUOTE, "")) + _QUOTE for cell in row)
+        _SEPARATOR.join(f"{_QUOTE}{re.sub(_BREAK, _NEWLINE, str(cell).translate(_SPELT))}{_QUOTE}" for cell in row)
         for row in rows
     )
     return "".join(f"{line}\r\n" for line in lines)

@@ -149,8 +149,11 @@ def content(path):
     """The bytes of a file; of a database the statements that make it again, since SQLite arranges its pages anew."""
     if path.suffix != ".db":
         return path.read_bytes()
-    with closing(sqlite3.connect(path)) as database:
-        return "\n".join(database.iterdump())
+    try:
+        with closing(sqlite3.connect(path)) as database:
+            return "\n".join(database.iterdump())
+    except sqlite3.DatabaseError:  # junk under the name of a database
+        return path.read_bytes()
 
 
 def remove_all_but(before, folder):

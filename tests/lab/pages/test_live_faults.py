@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from corank_lab.database.backends import open_database
+from corank_lab.database.schema import add_function
 from faults.kill_server import form_of
 from helpers.pages import words
 from helpers.postgres import PostgresServer
@@ -26,13 +27,13 @@ SAFE = "Answers that were saved before are safe."
 CLOCK = """
 import sys
 from pathlib import Path
-from corank_lab.database import database, entries
+from corank_lab.database import database, schema
 real = database.datetime
 class Shifted(real):
     @classmethod
     def now(cls, tz=None):
         return real.fromtimestamp(real.now(tz).timestamp() + float(Path(sys.argv[1]).read_text()), tz)
-database.datetime = entries.datetime = Shifted
+database.datetime = schema.datetime = Shifted
 from corank.cli import app
 app(sys.argv[2:])
 """
@@ -256,6 +257,7 @@ def test_a_newer_database_while_the_server_runs(tmp_path, serve):
         owner.import_bees()
         server.stop()
         connection = sqlite3.connect(tmp_path / "corank.db")
+        add_function(connection)
         connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
         connection.commit()
         connection.close()

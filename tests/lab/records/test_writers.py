@@ -225,6 +225,9 @@ def test_exports_of_databases_are_converted(suffix, tmp_path):
         records = read_records(path)
         records = records.take(range(min(len(records), 60)))
         write_records(tmp_path / f"b{suffix}", records, overwrite=True)
+        if suffix == ".dat":  # the mark is a line break there
+            abstracts = [text.replace("®", "(R)") for text in records.abstracts]
+            records = replace(records, abstracts=abstracts)
         require_same(read_records(tmp_path / f"b{suffix}"), records)
 
 

@@ -248,7 +248,7 @@ def test_a_sample_is_continued_with_its_postponed_records(tmp_path):
 
 HASHES = """
 import hashlib
-from corank.data import load_review
+from corank_lab.records import load_review
 from corank_lab.screening.views import reference_views
 views = [part for view in reference_views(load_review()) for part in (view.data, view.indices, view.indptr)]
 print(hashlib.sha256(b"".join(part.tobytes() for part in views)).hexdigest())

@@ -386,7 +386,7 @@ def fit_partitioned(model: Any, options: FitOptions) -> tuple[dict[str, Any], st
             docid=columns.id_column, drop=columns.drop or (), keep=columns.keep or (),
         )  # fmt: skip
         fit_parts(model, parts)
-        workers_ready = getattr(parts.engine, "ready", {})
+        n_workers = 0 if client is None else len(client.nthreads())
     save(model, options.output, overwrite=options.force)
     ranker = model[-1] if hasattr(model, "steps") else model
     moved = sum(pass_.bytes_moved for pass_ in parts.passes)
@@ -394,9 +394,9 @@ def fit_partitioned(model: Any, options: FitOptions) -> tuple[dict[str, Any], st
     fields = {
         "output": options.output, "model": type(ranker).__name__, "n_rows": parts.n_rows, "n_queries": parts.n_queries,
         "n_parts": len(parts.sources), "n_features": parts.n_features, "seconds": seconds,
-        "n_workers": len(workers_ready), "n_straddling_queries": parts.n_straddling, "bytes_moved": moved,
+        "n_workers": n_workers, "n_straddling_queries": parts.n_straddling, "bytes_moved": moved,
     }  # fmt: skip
-    workers = f"{len(workers_ready)} workers, ready in {max(workers_ready.values()):.2f} s; " if workers_ready else ""
+    workers = f"{n_workers} workers; " if n_workers else ""
     alpha = f"; alpha {ranker.alpha_:.4g} ({ranker.alpha_from_})" if hasattr(ranker, "alpha_from_") else ""
     return fields, (
         f"wrote {options.output}: {type(ranker).__name__} from {parts.n_rows} rows in {parts.n_queries} queries and "
