@@ -84,9 +84,9 @@ def test_a_command_checks_its_output_before_it_reads(words, tmp_path):
 
     with pytest.raises(InputError, match="exists already"):
         say(tmp_path)
-    with pytest.raises(InputError, match=r"there is no folder .*nowhere; create it first"):
+    with pytest.raises(InputError, match=r"there is no folder .*nowhere"):
         say(tmp_path / "nowhere")
-    with without_rights(tmp_path), pytest.raises(InputError, match=r"TARGET.* cannot be written \(Permission denied\)"):
+    with without_rights(tmp_path), pytest.raises(InputError, match=r"TARGET.* cannot be written"):
         say(tmp_path, overwrite=True)
     with pytest.raises(InputError, match="none"):  # the output is fine
         say(tmp_path, overwrite=True)
@@ -161,7 +161,7 @@ def test_a_full_disk_keeps_the_results_of_an_experiment_readable(tmp_path):
     ):
         options.result({"cell": 3}, lambda: [1.0] * 2000)
     assert log.read_bytes() == old
-    with small_files(100), pytest.raises(InputError, match=r"report\.md cannot be written \(File too large\)"):
+    with small_files(100), pytest.raises(InputError, match=r"report\.md cannot be written"):
         EXPERIMENT(tmp_path, 0)
     assert options.result({"cell": 3}, lambda: [1]) == [1]  # the same process continues
     assert ExperimentOptions(tmp_path).result({"cell": 3}, lambda: [2]) == [1]
@@ -230,7 +230,7 @@ def test_each_of_many_simultaneous_writers_succeeds_or_raises(writer, overwrite,
 
 def test_plots_are_written_like_other_files(tmp_path):
     pytest.importorskip("matplotlib")
-    with small_files(100), pytest.raises(InputError, match=r"plot\.png cannot be written \(File too large\)"):
+    with small_files(100), pytest.raises(InputError, match=r"plot\.png cannot be written"):
         gains_plot(tmp_path / "plot.png", 0, overwrite=True)
     for _ in range(2):  # plots and reports in an experiment's folder are replaced
         gains_plot(tmp_path / "plot.png", 0, overwrite=True)

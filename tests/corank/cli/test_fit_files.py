@@ -102,5 +102,5 @@ def test_lambdarank_stops_by_the_validation_file(here, says):
 
 def test_validation_rows_of_other_features_are_refused(here, says):
     (here / "other.csv").write_text("label,qid,a,b\n1,1,0,1\n0,1,1,0\n")
-    with pytest.raises(InputError, match=r"other.csv has 2 features, but the training data has 6"):
+    with pytest.raises(InputError, match=r"other.csv has 2 features"):
         says("fit", "train.txt", "-m", "spd", "--valid", "other.csv", "-o", "m")

@@ -82,9 +82,9 @@ def test_tables_and_qrels_come_from_standard_input(piped, tmp_path: Path) -> Non
 def test_what_is_no_text_is_refused_on_a_stream(says, piped, text: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     says("convert", text, tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="Parquet needs random access; pass the name of a file"):
+    with pytest.raises(InputError, match="Parquet needs random access"):
         piped((tmp_path / "a.parquet").read_bytes(), "convert", "-", tmp_path / "b.txt")
-    with pytest.raises(InputError, match="- is standard output, which accepts text only; pass the name"):
+    with pytest.raises(InputError, match="- is standard output"):
         says("fit", text, "-m", "crr", "-o", "-")
     assert not Path("-").exists()
 

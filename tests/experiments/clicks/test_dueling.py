@@ -92,7 +92,7 @@ def test_the_compiled_loop_equals_show_and_learn(model):
 
 
 def test_a_list_of_another_ranker_is_refused():
-    with pytest.raises(InputError, match="has no duel; pass an impression that show of DBGD returned"):
+    with pytest.raises(InputError, match="has no duel; pass an impression that show of"):
         DBGD().learn(PDGD(random_state=0).show(np.eye(3)), [1, 0, 0])
 
 

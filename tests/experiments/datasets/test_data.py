@@ -37,9 +37,7 @@ def test_fetching_ends_well_only_where_all_is_there(tmp_path, monkeypatch):
     whole = Dataset("toy", "toy", "a toy", "free", (File("in/part.txt", digest, (tmp_path / "source.txt").as_uri()),))
     partly = dataclasses.replace(whole, files=(File("rare.txt", "0" * 64), *whole.files))
     monkeypatch.setattr(catalog, "datasets", lambda: {"toy": partly})
-    with pytest.raises(
-        InputError, match=r"rare.txt of data set toy cannot be downloaded by corank; .* \(free\) and put"
-    ):
+    with pytest.raises(InputError, match=r"rare.txt of data set toy cannot be downloaded by corank"):
         says("--fetch", "toy")
     # what has an address is there nevertheless, under its own path
     assert (tmp_path / "root" / "toy" / "in" / "part.txt").read_bytes() == b"1 qid:1 1:2\n"

@@ -145,24 +145,24 @@ def test_differences_are_paired_and_drawn():
     alone = JudgingCurve(("top",), np.array([5]), values[:1, :1, :1], "AP", "all rows")
     assert np.isnan(alone.error).all()
     alone.plot(ax)
-    with pytest.raises(InputError, match="'tpo' is not a strategy of this curve; did you mean 'top'"):
+    with pytest.raises(InputError, match="'tpo' is not a strategy of this curve"):
         curve.gain("tpo", "random")
 
 
 def test_bad_input():
     with pytest.raises(InputError, match="start is 1; pass a whole number of at least 2"):
         judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, start=1)
-    with pytest.raises(InputError, match="strategy lists top, top; pass one or more, each once"):
+    with pytest.raises(InputError, match="strategy lists top, top"):
         judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, strategy=("top", "top"))
     with pytest.raises(InputError, match="strategy is 'best'"):
         judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, strategy="best")
-    with pytest.raises(InputError, match=r"test is 'pool'; pass 'unjudged' or 'all', or a tuple"):
+    with pytest.raises(InputError, match="test is 'pool'"):
         judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, test="pool")
-    with pytest.raises(InputError, match=r"never judged has no query with two grades.*test='all'"):
+    with pytest.raises(InputError, match="never judged has no query with two"):
         judging_curve(MODEL, DATA.X[:4], [0, 0, 0, 0], start=2)
 
 
 def test_a_start_that_judges_everything_is_refused():
     data = make_ranking(4, 10, random_state=0)
-    with pytest.raises(InputError, match="start=5 rows of each query are all 20 rows that can be judged"):
+    with pytest.raises(InputError, match="start=5 rows of each query are all 20 rows"):
         judging_curve(RankRLS(), data.X, data.y, data.qid, steps=1, random_state=0)

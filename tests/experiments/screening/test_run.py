@@ -76,7 +76,7 @@ def test_results_of_asreview_are_read_from_a_file(small, tmp_path):
     assert report.tables[0].rows[0][2] == pytest.approx(0.25)
     assert any("ahead of ASReview in 4 of 4 starts" in finding for finding in report.findings)
     path.write_text(json.dumps(lines[0]))
-    with pytest.raises(InputError, match=r"no replay of One_2001 from start 1; .*fewer starts"):
+    with pytest.raises(InputError, match="no replay of One_2001 from start 1"):
         read_outside(path, NAMES, 2)
     path.write_text('{"records": "One_2001.csv"}\n')
     with pytest.raises(InputError, match=r"line 1: .* is not a replay"):

@@ -148,7 +148,7 @@ def test_recovered_events_are_not_learnt_twice(is_lost, tmp_path):
 def test_recover_refuses_what_holds_nothing(tmp_path):
     path = tmp_path / "corank.db"
     path.write_bytes(b"not a database" * 1000)
-    with pytest.raises(InputError, match=r"nothing can be read of .*; restore it from a copy"):
+    with pytest.raises(InputError, match="nothing can be read of"):
         recover(path, tmp_path / "new")
     with pytest.raises(InputError, match="is not a file"):
         recover(tmp_path / "none.db", tmp_path / "new")

@@ -261,6 +261,6 @@ def test_a_newer_database_while_the_server_runs(tmp_path, serve):
         connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
         connection.commit()
         connection.close()
-        with pytest.raises(RuntimeError, match="which a newer corank wrote; this one reads versions up to"):
+        with pytest.raises(RuntimeError, match="which a newer corank wrote"):
             serve(tmp_path)
         assert os.listdir(tmp_path) == ["corank.db"]

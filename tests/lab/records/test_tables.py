@@ -312,5 +312,5 @@ def test_columns_of_title_and_text_can_be_named(tmp_path):
     other.write_text("title,abstract\nTin,Of tin.\n")
     found = read_records(path, other, title="Betreff", text="Inhalt")  # files without the column keep theirs
     assert (found.titles, found.abstracts) == (["Gas prices", "Tin"], ["The price rises.", "Of tin."])
-    with pytest.raises(InputError, match=r"text is 'Inhalte', but a\.csv has the columns title, Betreff, abstract"):
+    with pytest.raises(InputError, match="text is 'Inhalte'"):
         read_records(path, text="Inhalte")

@@ -320,7 +320,7 @@ def test_names_of_columns_that_clash(tmp_path):
 def test_suffixes(tmp_path):
     records = some_records()
     assert require_records_suffix("x.RIS.gz") == ".ris"
-    with pytest.raises(InputError, match=r"a\.doc has an unknown suffix; choose a name that ends in \.ris, \.csv"):
+    with pytest.raises(InputError, match=r"a\.doc has an unknown suffix"):
         write_records(tmp_path / "a.doc", records)
     with pytest.raises(InputError, match=r"\.xlsx is compressed; leave it out"):
         write_records(tmp_path / "a.xlsx.gz", records)

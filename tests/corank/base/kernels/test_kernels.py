@@ -230,7 +230,7 @@ def test_an_entry_stored_in_two_parts_counts_once():
 def test_a_function_of_whole_numbers_gives_floats_and_one_of_others_a_sentence():
     whole = CallableKernel(lambda X, Z: (X @ Z.T > 0).astype(int))(rows(5, 0))
     assert whole.dtype == np.float64
-    with pytest.raises(InputError, match="the kernel function returned values of type complex128"):
+    with pytest.raises(InputError, match="the kernel function returned values of type"):
         CallableKernel(lambda X, Z: X @ Z.T * 1j)(rows(5, 0))
 
 

@@ -221,7 +221,7 @@ def test_a_second_ctrl_c_while_saving_leaves_nothing_half_written(monkeypatch, t
 
 
 def test_lambda_is_a_weight_or_gradients(says, text, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"--alpha is 'ndcg'; pass a number \(the weight of the penalty\), or choose"):
+    with pytest.raises(InputError, match="--alpha is 'ndcg'"):
         says("fit", text, "-m", "spd", "--lambda", "ndcg", "-o", tmp_path / "m")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_lambdas.py").write_text("def lambdas(scores, labels):\n    return labels - labels.mean()\n")

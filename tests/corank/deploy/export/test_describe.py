@@ -132,7 +132,7 @@ def test_names_are_those_of_the_model(problem):
     assert described.is_named
     renamed = described.renamed({"column 1": "bm25"})
     assert renamed.names[:3] == ("column 0", "bm25", "column 2")
-    with pytest.raises(InputError, match=r"no feature 'colum 1'; did you mean 'column 1'"):
+    with pytest.raises(InputError, match="no feature 'colum 1'"):
         described.renamed({"colum 1": "bm25"})
     with pytest.raises(InputError, match="two features would be called 'column 0'"):
         described.renamed({"column 1": "column 0"})

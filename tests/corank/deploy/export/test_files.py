@@ -324,7 +324,7 @@ def test_a_mixed_average_goes_to_engines_as_two_models(target, tmp_path):
     average.members_[-1] = kernel
     with pytest.raises(InputError, match="deploy="):
         make_export(average, target)
-    with pytest.raises(InputError, match="Solr takes linear models and trees, but this is a sum"):
+    with pytest.raises(InputError, match="Solr takes linear models and trees"):
         make_export([boosted, corank.SPD().fit(problem.X, problem.y, qid=problem.qid)], "solr")
 
 

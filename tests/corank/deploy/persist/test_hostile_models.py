@@ -236,7 +236,7 @@ def test_a_descent_goes_on_from_its_own_state_only(tmp_path, name, part):
         path.write_bytes(whole)
         forge_model(path, lambda header, found, c=change: found.update({f"run_.{part}": c(found[f"run_.{part}"])}))
         model = corank.load(path)
-        with pytest.raises(InputError, match="run_ does not hold the state of a descent over these columns"):
+        with pytest.raises(InputError, match="run_ does not hold the state of a descent"):
             model.partial_fit(MADE.X, MADE.y, qid=MADE.qid)
 
 

@@ -240,7 +240,7 @@ def test_sites_that_do_not_converge_give_a_warning():
     R, _ = root_of(covariance(30))
     pairs = np.random.default_rng(0).permutation(30).reshape(-1, 2)
     sites = Sites.preferences(np.concatenate([pairs, pairs[:, ::-1] - pairs[:, ::-1] % 2]), 0.1)
-    with pytest.warns(ConvergenceWarning, match="did not converge in 2 sweeps: sites still move by .* Raise sigma"):
+    with pytest.warns(ConvergenceWarning, match="did not converge in 2 sweeps"):
         found = propagate(R, sites, max_sweeps=2)
     assert found.gap > TOLERANCE
 

@@ -202,7 +202,7 @@ def test_two_grades_and_ungraded_rows():
 
 
 def test_pairs_get_one_sentence():
-    with pytest.raises(InputError, match="pairs were given, but OrdinalGP learns from grades of single rows; pass y"):
+    with pytest.raises(InputError, match="pairs were given"):
         OrdinalGP().fit(X, pairs=[[0, 1]])
 
 
@@ -223,9 +223,9 @@ def test_queries_with_one_grade_are_learnt_from(likelihood):
 
 
 def test_equal_grades_or_rows_get_one_sentence():
-    with pytest.raises(InputError, match="all scored rows of X are equal, so no grades can be learnt; pass rows"):
+    with pytest.raises(InputError, match="all scored rows of X are equal, so no grades can be learnt"):
         OrdinalGP().fit(np.ones((4, 2)), [1, 2, 3, 1], qid=np.zeros(4))
-    with pytest.raises(InputError, match="no two of the 3 scored rows share a query and differ in score"):
+    with pytest.raises(InputError, match="no two of the 3 scored rows share a query"):
         OrdinalGP().fit(X[:4], [2, 2, np.nan, 2], qid=np.zeros(4))
     with pytest.raises(InputError, match="no pair has a positive weight"):
         OrdinalGP().fit(X[:4], [2, 2, 1, 2], qid=np.zeros(4), sample_weight=[1, 1, 0, 1])

@@ -297,6 +297,6 @@ def test_numbers_that_are_too_large_leave_the_old_model(size):
     model = OnlineLabelRanker().partial_fit(X, SETS)
     before = model.coef_
     for rows in (size * X / np.abs(X).max(), sparse.csr_array(size * X / np.abs(X).max())):
-        with pytest.raises(InputError, match=r"X holds the value .*; pass values from -1e15 to 1e15"):
+        with pytest.raises(InputError, match="X holds the value"):
             model.partial_fit(rows, SETS)
     assert model.coef_ is before

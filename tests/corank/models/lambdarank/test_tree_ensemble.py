@@ -175,7 +175,7 @@ def test_models_whose_trees_are_no_ensemble_are_refused(model, value, tmp_path):
         tensors.clear()
 
     forge_model(tmp_path / "m", forge)
-    with pytest.raises(InputError, match=r"parts do not fit together \(LambdaRank.trees_ is "):
+    with pytest.raises(InputError, match="parts do not fit together"):
         corank.load(tmp_path / "m")
 
 

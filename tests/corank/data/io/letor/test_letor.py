@@ -256,7 +256,7 @@ def test_one_long_query_id_does_not_widen_all(tmp_path: Path) -> None:
 def test_a_cut_gzip_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(make_text(np.random.default_rng(4), 50, 9, 0.9).encode())[:-100])
-    with pytest.raises(InputError, match=r"a\.txt\.gz is damaged or truncated: its gzip data"):
+    with pytest.raises(InputError, match=r"a\.txt\.gz is damaged or truncated"):
         read_letor(path)
 
 

@@ -62,5 +62,5 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch) -> None:
 def test_a_word_without_end_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.truncate(1 << 32)  # zeros that take no room on the disk
-    with pytest.raises(InputError, match=r"a, line 1: the word at .* has more than 1,048,576 bytes"):
+    with pytest.raises(InputError, match=r"a, line 1: the word at .* has more than"):
         Pieces.of([open_text(tmp_path / "a")])
