@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from corank.base.docs import list_choices
 from corank.cli.options import Convention, Force, Json, JudgedColumns, KeepFormulas, Seed, Unjudged
 from corank.cli.output import emit_rows, note
 from corank.errors import InputError
@@ -20,6 +19,7 @@ Cells = list[tuple[Any, ...]]
 
 def strategies() -> str:
     """Return the strategies for rows, pairs and fusions, for help."""
+    from corank.base.docs import list_choices  # imports numpy
     from corank.base.suggestions import STRATEGIES
     from corank.parameters import FUSION_STRATEGIES, PAIR_STRATEGIES
 

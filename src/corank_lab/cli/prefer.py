@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import Force, Json, KeepFormulas, Seed, emit, list_choices, make_console
+from corank.cli import Force, Json, KeepFormulas, Seed, emit, make_console
 from corank.console import printable
 from corank.errors import InputError
 from corank_lab.cli.terminal import ARROWS, Ask, has_terminal, lines, terminal
@@ -34,7 +34,8 @@ DEFAULT = "bald"
 
 
 def _strategies() -> str:
-    from corank.parameters import PAIR_STRATEGIES  # imports numpy
+    from corank.cli import list_choices  # imports numpy
+    from corank.parameters import PAIR_STRATEGIES
 
     return list_choices(PAIR_STRATEGIES)
 

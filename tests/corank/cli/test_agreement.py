@@ -106,7 +106,7 @@ def test_files_without_judges(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", "{}", "no list query_doc_pairs"),
+        ("a.json", "{}", "query_doc_pairs"),
         ("a.json", "[", "this is not JSON"),
         ("a.json", '{"query_doc_pairs": [{"doc_id": 1}]}', "query_doc_pairs 1: expected query_text and doc_id"),
         ("a.json", '{"query_doc_pairs": [{"query_text": "a", "doc_id": 1}]}', "has no judgements in 1 JSON objects"),
