@@ -350,7 +350,7 @@ MAX_PIECE = 1000
 
 
 def pack(payload: Any) -> bytes:
-    """Return compressed JSON, made in pieces: that of 100,000 records would need some 300 MB of memory as a whole."""
+    """Return compressed JSON, made in pieces, so that the whole text is never in memory."""
     packer = zlib.compressobj(1)
     pieces = [packer.compress(text.encode()) for text in _json_pieces(payload)]
     return b"".join([*pieces, packer.flush()])
